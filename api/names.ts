@@ -1,0 +1,102 @@
+/**
+ * Names, labels and annotations: the contract between the functions (which render objects), the runtime (which makes
+ * Pods and volumes) and people with kubectl. A change here strands the objects of running clusters.
+ */
+
+export const GROUP = 'etcd-operator.cozystack.io';
+export const VERSION = 'v1alpha2';
+export const API_VERSION = `${GROUP}/${VERSION}`;
+
+export const LABELS = {
+  /** Name of the EtcdCluster, on everything that belongs to one. */
+  cluster: `${GROUP}/cluster`,
+  /** Name of the EtcdMember (the slot), on its Pod and its volume. */
+  member: `${GROUP}/member`,
+  /** Token of the incarnation, on its Pod and its volume. */
+  incarnation: `${GROUP}/incarnation`,
+  /** `voter` once the runtime has proven the member's identity; the client Service selects it. Absent before. */
+  role: `${GROUP}/role`,
+} as const;
+
+export const ROLE_VOTER = 'voter';
+
+export const ANNOTATIONS = {
+  /** On a Pod: etcd's configuration file, projected into the container by the downward API. */
+  config: `${GROUP}/config`,
+  /** On a Pod: SHA-256 of the rendered template it was made from; rollouts compare this, never the live Pod. */
+  template: `${GROUP}/template-hash`,
+  /** On a Pod: ID of the container whose cluster ID, member ID and revision were last proven. */
+  verifiedContainer: `${GROUP}/verified-container`,
+  /** On a volume: UID of the EtcdCluster it was made for. */
+  clusterUID: `${GROUP}/cluster-uid`,
+  /** On a volume: etcd's cluster ID, hex. One of the four places of the latch "this cluster has existed". */
+  clusterID: `${GROUP}/cluster-id`,
+  /** On a volume: etcd's member ID, hex. */
+  memberID: `${GROUP}/member-id`,
+  /** On a volume: the revision (decimal) below which its member may never start again. */
+  revisionFloor: `${GROUP}/revision-floor`,
+} as const;
+
+/** Held on each EtcdMember by the runtime from before its Pod and volume exist until after both are gone. */
+export const MEMBER_FINALIZER = `${GROUP}/member`;
+
+export const PORTS = { client: 2379, peer: 2380, metrics: 2381 } as const;
+
+export const CONTAINER = 'etcd';
+export const DATA_VOLUME = 'data';
+export const DATA_MOUNT = '/var/lib/etcd';
+export const CONFIG_VOLUME = 'config';
+export const CONFIG_MOUNT = '/etc/etcd';
+export const CONFIG_FILE = 'etcd.yaml';
+
+/** `<cluster>-<ordinal>`: the EtcdMember that holds one incarnation after another. */
+export const memberName = (cluster: string, ordinal: number): string => `${cluster}-${ordinal}`;
+
+/** The ordinal of a slot of this cluster, or undefined where the name is not one. */
+export const ordinalOf = (cluster: string, member: string): number | undefined => {
+  const digits = member.startsWith(`${cluster}-`) ? member.slice(cluster.length + 1) : '';
+  return /^(0|[1-9]\d*)$/.test(digits) ? Number(digits) : undefined;
+};
+
+/** `<cluster>-<ordinal>-<token>`: the Pod, the volume, the hostname and the etcd name of one incarnation. */
+export const incarnationName = (member: string, token: string): string => `${member}-${token}`;
+
+/** Headless; every member Pod, learners and starting ones too. */
+export const peerServiceName = (cluster: string): string => cluster;
+
+/** The voters that serve. */
+export const clientServiceName = (cluster: string): string => `${cluster}-client`;
+
+/**
+ * The name under which members know each other. It stops at `.svc`: every Pod's search list completes it, so nothing
+ * here needs to know the cluster's DNS domain, which operators otherwise guess wrongly.
+ */
+export const peerHost = (cluster: string, namespace: string, incarnation: string): string =>
+  `${incarnation}.${peerServiceName(cluster)}.${namespace}.svc`;
+
+export const peerURL = (cluster: string, namespace: string, incarnation: string): string =>
+  `http://${peerHost(cluster, namespace, incarnation)}:${PORTS.peer}`;
+
+export const clientURL = (cluster: string, namespace: string, incarnation: string): string =>
+  `http://${peerHost(cluster, namespace, incarnation)}:${PORTS.client}`;
+
+/** Selects every member Pod: `/scale`'s selector, the headless Service. */
+export const memberSelector = (cluster: string): Record<string, string> => ({
+  'app.kubernetes.io/name': 'etcd',
+  [LABELS.cluster]: cluster,
+});
+
+/** Selects the members that may serve: the client Service and the PodDisruptionBudget. */
+export const voterSelector = (cluster: string): Record<string, string> => ({
+  ...memberSelector(cluster),
+  [LABELS.role]: ROLE_VOTER,
+});
+
+/** Labels of every object that belongs to a cluster. */
+export const clusterLabels = (cluster: string): Record<string, string> => ({
+  ...memberSelector(cluster),
+  'app.kubernetes.io/instance': cluster,
+  'app.kubernetes.io/managed-by': 'etcd-operator',
+});
+
+export const DEFAULT_IMAGE_REPOSITORY = 'quay.io/coreos/etcd';
