@@ -19,18 +19,25 @@ import type {
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { StorageClass } from 'kubernetes-types/storage/v1.js';
+import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
+import type { EtcdMember } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import { GROUP, VERSION } from '../../api/names.ts';
 
 /** The least that any Kubernetes object is. */
 export type KubeObject = { apiVersion?: string; kind?: string; metadata?: ObjectMeta };
 
-/** An object of one of our own kinds, until its generated type is imported. */
-export type CustomObject = KubeObject & { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-
 /** An object that came from an API server: its identity and version are there. */
 export type Stored<T extends KubeObject> = T & {
   metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
 };
+
+/** The fields one manager applies: any part of the object, lists whole or by their keys. `undefined` is not sent. */
+export type Applied<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { [K in keyof T]?: Applied<T[K]> | undefined }
+    : T;
 
 /** One kind of object and the path under which the API server serves it. `T` exists for the checker only. */
 export type Resource<T extends KubeObject = KubeObject> = {
@@ -54,9 +61,9 @@ const resource = <T extends KubeObject>(
 /** Every kind the runtime touches; the RBAC manifest grants these and no other. */
 export const resources = {
   configmaps: resource<ConfigMap>('', 'v1', 'configmaps', 'ConfigMap'),
-  etcdclusters: resource<CustomObject>(GROUP, VERSION, 'etcdclusters', 'EtcdCluster'),
-  etcdmembers: resource<CustomObject>(GROUP, VERSION, 'etcdmembers', 'EtcdMember'),
-  etcdquorums: resource<CustomObject>(GROUP, VERSION, 'etcdquorums', 'EtcdQuorum'),
+  etcdclusters: resource<EtcdCluster>(GROUP, VERSION, 'etcdclusters', 'EtcdCluster'),
+  etcdmembers: resource<EtcdMember>(GROUP, VERSION, 'etcdmembers', 'EtcdMember'),
+  etcdquorums: resource<EtcdQuorum>(GROUP, VERSION, 'etcdquorums', 'EtcdQuorum'),
   events: resource<Event>('', 'v1', 'events', 'Event'),
   jobs: resource<Job>('batch', 'v1', 'jobs', 'Job'),
   leases: resource<Lease>('coordination.k8s.io', 'v1', 'leases', 'Lease'),
@@ -167,7 +174,11 @@ export type Kube = {
    * moment ago creates a ghost of it; with it the server answers `Conflict`. `metadata.resourceVersion`, if present, must
    * match too.
    */
-  apply<T extends KubeObject>(resource: Resource<T>, object: T, options: ApplyOptions): Promise<Stored<T>>;
+  apply<T extends KubeObject>(
+    resource: Resource<T>,
+    object: Applied<T> & KubeObject,
+    options: ApplyOptions,
+  ): Promise<Stored<T>>;
 
   /** JSON merge patch (RFC 7396): null removes, arrays are replaced. With `metadata.resourceVersion` in it, `Conflict` when that is stale. */
   mergePatch<T extends KubeObject>(
@@ -265,7 +276,7 @@ export class KubeFault extends Error {
    * - a `KubeFault` stays itself
    * - an `AbortError` becomes `Cancelled`, a `TimeoutError` becomes `Timeout`
    * - an error with a system code (ECONNRESET…) or a TLS code becomes `Unavailable`
-   * - a `SyntaxError` becomes `Malformed`
+   * - a `SyntaxError` becomes `Malformed`, without its words
    * - anything else becomes `Unknown`
    *
    * `doing` leads the message: it says which call failed.
@@ -283,6 +294,8 @@ export class KubeFault extends Error {
             : 'code' in error && typeof error.code === 'string'
               ? 'Unavailable'
               : 'Unknown';
+    // A parser quotes what it read, and what it read may be a Secret: neither its message nor the error itself may go on.
+    if (reason === 'Malformed') return new KubeFault(reason, `${doing}: ${reason}: not JSON`);
     const words = error.message.replaceAll(/\s+/g, ' ').slice(0, 500);
     return new KubeFault(reason, `${doing}: ${reason}: ${words}`, { cause: error });
   }
