@@ -4,21 +4,21 @@ import type { Affinity, LocalObjectReference, ResourceRequirements, Toleration, 
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
 
 /**
- * Empty for a PersistentVolumeClaim, Memory for a tmpfs volume that dies with its Pod.
+ * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, counts into its memory limit and is lost with its Pod: a majority of Pods lost at once is the loss of all data.
  */
 export type EtcdClusterStorageMedium = '' | 'Memory';
 /**
- * What happens to the volumes when the cluster is deleted.
+ * What becomes of the volumes when the EtcdCluster is deleted. With Retain they stay, with the data of the members that were there.
  */
 export type EtcdClusterStorageRetention = 'Delete' | 'Retain';
 /**
- * How etcd compacts by itself.
+ * Whether autoCompactionRetention counts time (periodic) or revisions (revision).
  */
 export type EtcdClusterOptionsAutoCompactionMode = 'periodic' | 'revision';
 export type EtcdClusterCrossplaneCompositionUpdatePolicy = 'Automatic' | 'Manual';
 
 /**
- * EtcdCluster is an etcd cluster. It is the one object a person writes: applying it makes the cluster, changing it changes the running cluster, deleting it takes the cluster away.
+ * EtcdCluster is an etcd cluster, and the one object a person writes: applying it makes the cluster, changing it changes the running cluster, deleting it takes the cluster away.
  */
 export interface EtcdCluster {
   apiVersion: 'etcd-operator.cozystack.io/v1alpha2';
@@ -29,7 +29,7 @@ export interface EtcdCluster {
    */
   spec: EtcdClusterSpec;
   /**
-   * What the cluster is.
+   * What the cluster is, as the runtime found it. Crossplane adds conditions.
    */
   status?: EtcdClusterStatus;
 }
@@ -38,57 +38,63 @@ export interface EtcdCluster {
  */
 export interface EtcdClusterStorage {
   /**
-   * Capacity for each member's data.
+   * Capacity for each member, as a quantity such as 8Gi: the size of its volume, or of its tmpfs. It may grow, not shrink.
    */
   size?: number | string;
   /**
-   * Empty for a PersistentVolumeClaim, Memory for a tmpfs volume that dies with its Pod.
+   * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, counts into its memory limit and is lost with its Pod: a majority of Pods lost at once is the loss of all data.
    */
   medium?: EtcdClusterStorageMedium;
   /**
-   * StorageClass of the volumes.
+   * StorageClass of the volumes. Absent means the default class, the empty string none, that is volumes which somebody made beforehand. Cannot be added, changed or removed later.
    */
   storageClassName?: string;
   /**
-   * What happens to the volumes when the cluster is deleted.
+   * What becomes of the volumes when the EtcdCluster is deleted. With Retain they stay, with the data of the members that were there.
    */
   retention?: EtcdClusterStorageRetention;
 }
 /**
- * Labels and annotations for every object that is made for the cluster.
+ * Labels and annotations put on every object that is made for the cluster. Keys of the group etcd- operator.cozystack.io and keys that the operator sets itself are left out.
  */
 export interface EtcdClusterAdditionalMetadata {
   /**
    * Labels.
    */
   labels?: {
+    /**
+     * Value of the label.
+     */
     [k: string]: string;
   };
   /**
    * Annotations.
    */
   annotations?: {
+    /**
+     * Value of the annotation.
+     */
     [k: string]: string;
   };
 }
 /**
- * Typed etcd settings; absent ones are left to etcd's defaults.
+ * Settings of etcd. What is absent is left to etcd's own default.
  */
 export interface EtcdClusterOptions {
   /**
-   * Size limit of the database in bytes.
+   * Largest size of the database in bytes; beyond it etcd takes no writes until space is freed. 0 is etcd's default of 2 GiB. Keep it well below storage.size.
    */
   quotaBackendBytes?: number;
   /**
-   * How etcd compacts by itself.
+   * Whether autoCompactionRetention counts time (periodic) or revisions (revision).
    */
   autoCompactionMode?: EtcdClusterOptionsAutoCompactionMode;
   /**
-   * How much history auto-compaction keeps.
+   * How much history etcd keeps when it compacts by itself. With mode periodic a duration in Go's form, such as 30m or 1h30m, or a bare number of hours; with mode revision a bare number of revisions. 0 or absent turns it off.
    */
   autoCompactionRetention?: string;
   /**
-   * Committed transactions between raft snapshots.
+   * Number of committed transactions after which a member writes its raft state to disk and drops older log entries.
    */
   snapshotCount?: number;
 }
@@ -97,7 +103,7 @@ export interface EtcdClusterOptions {
  */
 export interface EtcdClusterImage {
   /**
-   * Image repository without a tag.
+   * Repository of the image, without tag or digest: spec.version decides the tag. When absent, the one the operator is set up with.
    */
   repository?: string;
 }
@@ -138,11 +144,11 @@ export interface EtcdClusterCrossplane {
  */
 export interface EtcdClusterSpec {
   /**
-   * Number of voting members.
+   * Number of voting members, 0 to 9. An odd number survives the most losses for its size: 3 members the loss of one, 5 of two. 0 pauses a cluster on volumes: its Pods go, each member keeps its identity and its data.
    */
   replicas?: number;
   /**
-   * The etcd version to run, without a leading v.
+   * The etcd version of the members, three numbers without a leading v. It is also the tag of the image, with a v before it.
    */
   version: string;
   /**
@@ -150,25 +156,28 @@ export interface EtcdClusterSpec {
    */
   storage?: EtcdClusterStorage;
   /**
-   * CPU and memory of each member.
+   * CPU and memory of each member's etcd container, as in a Pod. When absent, 100m CPU and 128Mi memory are requested and nothing is limited.
    */
   resources?: ResourceRequirements;
   /**
-   * Where members may run.
+   * Where members may run, as in a Pod. When absent, members prefer nodes and zones that hold no other member of the cluster.
    */
   affinity?: Affinity;
   /**
-   * How members are spread.
+   * How members are spread over zones, nodes and other places, as in a Pod. A constraint without a labelSelector counts the members of this cluster.
    */
   topologySpreadConstraints?: TopologySpreadConstraint[];
   /**
-   * Taints that members tolerate.
+   * Taints of nodes that members tolerate, as in a Pod.
    */
   tolerations?: Toleration[];
   /**
-   * Labels a node must carry.
+   * Labels that a node must carry to run a member.
    */
   nodeSelector?: {
+    /**
+     * Value of the label.
+     */
     [k: string]: string;
   };
   /**
@@ -176,15 +185,15 @@ export interface EtcdClusterSpec {
    */
   priorityClassName?: string;
   /**
-   * Labels and annotations for every object that is made for the cluster.
+   * Labels and annotations put on every object that is made for the cluster. Keys of the group etcd- operator.cozystack.io and keys that the operator sets itself are left out.
    */
   additionalMetadata?: EtcdClusterAdditionalMetadata;
   /**
-   * Typed etcd settings; absent ones are left to etcd's defaults.
+   * Settings of etcd. What is absent is left to etcd's own default.
    */
   options?: EtcdClusterOptions;
   /**
-   * Secrets for pulling the image.
+   * Secrets in the namespace of the cluster with which the image is pulled.
    */
   imagePullSecrets?: LocalObjectReference[];
   /**
@@ -192,7 +201,7 @@ export interface EtcdClusterSpec {
    */
   image?: EtcdClusterImage;
   /**
-   * Seconds after which an unfinished change is called late.
+   * Seconds after which an unfinished change is reported as late. Work on it goes on.
    */
   progressDeadlineSeconds?: number;
   /**
@@ -209,15 +218,15 @@ export interface EtcdClusterCondition {
   observedGeneration?: number;
 }
 /**
- * What the cluster is.
+ * What the cluster is, as the runtime found it. Crossplane adds conditions.
  */
 export interface EtcdClusterStatus {
   /**
-   * The generation of the spec this status answers.
+   * The metadata.generation that this status answers. It trails while a change is not yet taken up.
    */
   observedGeneration?: number;
   /**
-   * The state of the cluster in one word.
+   * The state of the cluster in one word: Pending, Bootstrapping, Running, Degraded, QuorumLost, Paused or Failed. The conditions say why.
    */
   phase?: string;
   /**
@@ -225,19 +234,19 @@ export interface EtcdClusterStatus {
    */
   members?: string;
   /**
-   * Members that serve clients.
+   * Members that serve clients; the replicas of the scale subresource.
    */
   readyMembers?: number;
   /**
-   * Label selector of the members' Pods.
+   * Label selector of the members' Pods, for the scale subresource.
    */
   selector?: string;
   /**
-   * etcd's cluster ID in lower-case hex.
+   * etcd's cluster ID in lower-case hex. Once set, the cluster is never bootstrapped again.
    */
   clusterID?: string;
   /**
-   * The etcd version that runs.
+   * The etcd version that runs, or the lowest and the highest while they differ.
    */
   version?: string;
   /**
@@ -249,11 +258,11 @@ export interface EtcdClusterStatus {
    */
   voters?: number;
   /**
-   * Members that etcd lists as learners.
+   * Members that etcd lists as learners, which do not vote yet.
    */
   learners?: number;
   /**
-   * The last value of the annotation crossplane.io/reconcile-requested-at that Crossplane answered.
+   * The last value of the annotation crossplane.io/reconcile-requested-at that Crossplane acted on.
    */
   lastHandledReconcileAt?: string;
   /**

@@ -1,7 +1,7 @@
 // Generated from runtime/crds/etcdmember.yaml by npm run generate. Change that file, not this one.
 
-import type { PersistentVolumeClaimSpec, PodSpec } from 'kubernetes-types/core/v1.js';
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
+import type { PersistentVolumeClaimSpec, PodSpec } from 'kubernetes-types/core/v1.js';
 
 /**
  * Empty for a PersistentVolumeClaim, Memory for a tmpfs volume that dies with its Pod.
@@ -191,7 +191,7 @@ export interface EtcdMemberStatus {
    */
   memberID?: string;
   /**
-   * etcd's cluster ID in lower-case hex. Once set here
+   * etcd's cluster ID in lower-case hex. Once set here, this cluster is never bootstrapped again.
    */
   clusterID?: string;
   /**

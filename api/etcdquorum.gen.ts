@@ -207,7 +207,7 @@ export interface EtcdQuorumCondition {
  */
 export interface EtcdQuorumStatus {
   /**
-   * etcd's cluster ID in lower-case hex. Once set
+   * etcd's cluster ID in lower-case hex. Once set, this cluster is never bootstrapped again.
    */
   clusterID?: string;
   /**

@@ -106,8 +106,12 @@ export const typesOf = async (kind: Kind): Promise<string> => {
       '',
     )
     .replace(/\/\*\*\n \*\/\n/g, '');
-  const lines = [...imports].sort().map(([module, names]) => {
-    return `import type { ${[...names].sort().join(', ')} } from 'kubernetes-types/${module}.js';`;
-  });
+  const byText = (a: string, b: string): number => (a < b ? -1 : 1);
+  const lines = [...imports]
+    .map(
+      ([module, names]) =>
+        `import type { ${[...names].sort(byText).join(', ')} } from 'kubernetes-types/${module}.js';`,
+    )
+    .sort(byText);
   return `// Generated from ${kind.source} by npm run generate. Change that file, not this one.\n\n${lines.join('\n')}\n\n${body}`;
 };
