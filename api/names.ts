@@ -27,12 +27,14 @@ export const ANNOTATIONS = {
   template: `${GROUP}/template-hash`,
   /** On a Pod: ID of the container whose cluster ID, member ID and revision were last proven. */
   verifiedContainer: `${GROUP}/verified-container`,
-  /** On a volume: UID of the EtcdCluster it was made for. */
+  /** On an EtcdMember and on a volume: UID of the EtcdCluster it was made for. */
   clusterUID: `${GROUP}/cluster-uid`,
   /** On a volume: etcd's cluster ID, hex. One of the four places of the latch "this cluster has existed". */
   clusterID: `${GROUP}/cluster-id`,
   /** On a volume: etcd's member ID, hex. */
   memberID: `${GROUP}/member-id`,
+  /** On an EtcdMember, by a person: start it again although its data was refused. The runtime takes it away. */
+  retry: `${GROUP}/retry`,
   /** On a volume: the revision (decimal) below which its member may never start again. */
   revisionFloor: `${GROUP}/revision-floor`,
 } as const;

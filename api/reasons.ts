@@ -1,0 +1,81 @@
+/**
+ * Every reason that a condition, an event, a log line or a metric of this project can carry: the same word everywhere.
+ * The text says what the person who reads it should do.
+ */
+export const REASONS = {
+  // Nothing to do
+  Serving: 'The member serves clients. Nothing to do.',
+  Settled: 'The cluster is as asked. Nothing to do.',
+  QuorumHealthy: 'Every member serves. Nothing to do.',
+  QuorumAvailable: 'A majority serves, not everyone. See which member is missing and why in its own conditions.',
+  Paused: 'replicas is 0: no Pod runs, identity and volumes are kept. Raise replicas to resume.',
+
+  // In progress
+  Creating:
+    'The runtime has not acted on this cluster yet. If this stays, look at the runtime Deployment and its logs.',
+  Bootstrapping: 'The members are starting for the first time. Wait.',
+  BootstrapRestarted:
+    'The attempt to form the cluster was given up and a new one begins. Read the message for the cause.',
+  Starting: 'The member is starting. Wait; a large write-ahead log takes minutes to replay.',
+  Proving: 'The member runs, its identity and revision are being checked before it may serve. Wait.',
+  Learner: 'The member is catching up as a learner. Wait.',
+  Restarting: 'The member is being restarted on its own data. Wait.',
+  Adding: 'A member is being added. Wait.',
+  Removing: 'A member is being removed. Wait.',
+  Replacing: 'A member is being replaced. Wait.',
+  Leaving: 'The member is leaving the cluster. Wait.',
+  Removed: 'The member has left the cluster and its volume is gone. Nothing to do.',
+  Deleting: 'The cluster is being deleted. Wait.',
+  Adopting: 'A claim applied again takes over the running cluster. Wait.',
+  RolloutPending: 'A change of the claim reaches a member when its Pod is next made.',
+
+  // Kubernetes stands in the way
+  Unschedulable:
+    'No node takes the Pod. Free resources, or change resources, affinity, tolerations or nodeSelector in the claim.',
+  VolumeNotProvisioned:
+    'The volume cannot be made. Check storage.storageClassName and the provisioner; the message has its words.',
+  VolumeLost: 'The volume is gone. Find out who deleted it.',
+  ImagePullFailed: 'The image cannot be pulled. Check version, image.repository and imagePullSecrets in the claim.',
+  PodRefused: 'The API server refuses the Pod or volume: quota, admission or policy. Read the message.',
+  ContainerNotCreated: 'The kubelet cannot create the container. Read the message.',
+  NodeLost: 'The node of the Pod does not answer. Bring it back or remove it from the cluster.',
+
+  // etcd stands in the way
+  OptionsRefused: 'etcd does not take these options. Correct spec.options in the claim.',
+  VersionUnsupported: 'There is no configuration for this version of etcd. Choose a supported version.',
+  OutOfMemory: 'etcd was killed for lack of memory. Raise resources.limits.memory in the claim.',
+  VolumeEmpty:
+    'The member finds no data on its volume although it has joined before. It will not start; the others keep serving.',
+  DataCorrupt: 'The data on the volume is damaged. The member will not serve; the others keep serving.',
+  CrashLooping: 'etcd ends again and again. The message has its last words.',
+  NotAnswering: 'The member runs and does not answer. Look at its node and disk.',
+
+  // A person has to decide
+  ForeignData:
+    'The data belongs to another cluster. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+  ForeignIdentity:
+    'The data belongs to another member. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+  RevisionTooLow:
+    'The data is older than what this member has acknowledged. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+  MemberListUnknownMember: 'etcd lists a member that no EtcdMember stands for. Find out who added it.',
+  ReplacementHeld:
+    'Replacing this member now would cost quorum or data. It happens by itself once the others are healthy.',
+  MemoryLost: 'The memory member lost its Pod and so its data. It is replaced as soon as the others hold quorum.',
+  QuorumLost:
+    'Fewer than a majority of the voters answer. Bring their nodes back; nothing is done to the data meanwhile.',
+  AllDataLost: 'No member has data any more. Restore from a snapshot into a new claim.',
+  DeadlineExceeded:
+    'The change takes longer than progressDeadlineSeconds. It goes on; read the other conditions for the cause.',
+  InvariantBroken: 'A decision was vetoed by the safety check. This is a defect: please report it with the message.',
+  ClusterUnreachable: 'No member answers the runtime. Check the network between the runtime and the Pods.',
+
+  // The functions
+  SpecChanged: 'The claim was changed and the runtime has not answered yet. Wait.',
+  RecordLost:
+    'The status of the EtcdQuorum is gone although the cluster exists. The runtime writes it again; if this stays, look at its Deployment.',
+  NotReported: 'The runtime says nothing of this. Look at the runtime Deployment and its version.',
+  Unrenderable: 'Nothing can be rendered from the claim, so nothing is changed. The message says what to correct.',
+  FunctionDefect: 'A function failed by a defect and nothing is changed. Please report it with the message.',
+} as const;
+
+export type Reason = keyof typeof REASONS;

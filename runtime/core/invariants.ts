@@ -1,0 +1,142 @@
+/**
+ * The veto: what no step may do, whichever rule asked for it. It knows nothing of the rules, so that a wrong rule is
+ * stopped by something that was thought through separately.
+ */
+import { isHealthyVoter, majority, type Situation } from './situation.ts';
+import type { Step } from './steps.ts';
+
+type Invariant = { readonly name: string; readonly broken: (s: Situation, step: Step) => string | undefined };
+
+const voterIDs = (s: Situation): readonly string[] | undefined =>
+  s.seen.membership.known
+    ? s.seen.membership.value.members.filter(({ isLearner }) => !isLearner).map(({ id }) => id)
+    : undefined;
+
+const healthyAmong = (s: Situation, ids: readonly string[]): number =>
+  ids.filter((id) => s.held.some((slot) => slot.memberID === id && isHealthyVoter(slot))).length;
+
+const quorumKept: Invariant = {
+  name: 'no step takes a healthy voter away if fewer than a majority of the resulting voters stay healthy',
+  broken: (s, step) => {
+    const voters = voterIDs(s);
+    if (step.do === 'RemoveMember') {
+      if (voters === undefined) return 'the member list is not known';
+      if (!voters.includes(step.memberID)) return undefined;
+      const staying = voters.filter((id) => id !== step.memberID);
+      return healthyAmong(s, staying) < majority(staying.length) || staying.length === 0
+        ? `${healthyAmong(s, staying)} of ${staying.length} remaining voters are healthy`
+        : undefined;
+    }
+    if (step.do === 'DeletePods' && s.quorum?.spec.replicas !== 0) {
+      const taken = s.held.filter(
+        ({ pod }) => step.pods.some(({ uid }) => uid === pod?.uid) && pod?.phase === 'Running',
+      );
+      const healthy = taken.filter(isHealthyVoter);
+      if (healthy.length === 0 || voters === undefined) return undefined;
+      if (voters.length <= 2) return undefined;
+      const staying = healthyAmong(s, voters) - healthy.length;
+      return staying < majority(voters.length) ? `${staying} of ${voters.length} voters would stay healthy` : undefined;
+    }
+    return undefined;
+  },
+};
+
+const oneChange: Invariant = {
+  name: 'one membership change at a time, recorded before it is made, following a confirmed member list',
+  broken: (s, step) => {
+    if (step.do === 'BeginOperation') {
+      const running = s.quorum?.status.operation;
+      return running === undefined ? undefined : `${running.kind} of ${running.target} is in flight`;
+    }
+    if (step.do !== 'AddLearner' && step.do !== 'Promote' && step.do !== 'RemoveMember') return undefined;
+    if (!s.seen.membership.known) return 'the member list is not known';
+    if (s.quorum?.status.operation?.target !== step.target) return `no operation on ${step.target} is recorded`;
+    if (step.do !== 'AddLearner') return undefined;
+    const learner = s.seen.membership.value.members.find(({ isLearner }) => isLearner);
+    return learner === undefined ? undefined : `${learner.id} is a learner already`;
+  },
+};
+
+const bornOnce: Invariant = {
+  name: 'a cluster that has existed is never bootstrapped again',
+  broken: (s, step) => {
+    if (step.do === 'RecordAttempt') {
+      if (s.latch !== undefined) return `it has existed as ${s.latch}`;
+      const things = s.slots.flatMap(({ member }) => [...member.pods, ...member.volumes]);
+      return things.length === 0 ? undefined : `${things.map(({ name }) => name).join(', ')} still exist`;
+    }
+    if (step.do === 'ClearAttempt' && s.latch !== undefined) return `it exists as ${s.latch}`;
+    if (step.do === 'BringUp') {
+      const fresh = step.places.find(({ initialState }) => initialState === 'new');
+      if (fresh === undefined) return undefined;
+      if (s.latch !== undefined) return `it has existed as ${s.latch}`;
+      const attempt = s.quorum?.status.bootstrap;
+      const listed = step.places.every(({ member, incarnation }) =>
+        attempt?.members.some((one) => one.name === member.name && one.incarnation === incarnation),
+      );
+      return listed && attempt?.abandoned === undefined ? undefined : 'it is not part of the recorded attempt';
+    }
+    if (step.do === 'Latch' && s.latch !== undefined && s.latch !== step.clusterID) return `it exists as ${s.latch}`;
+    if (step.do === 'ForgetRecord') {
+      const things = s.slots.flatMap(({ member }) => [...member.pods, ...member.volumes]);
+      return things.length === 0 ? undefined : `${things.map(({ name }) => name).join(', ')} still exist`;
+    }
+    return undefined;
+  },
+};
+
+const provenBeforeServing: Invariant = {
+  name: 'clients reach a Pod only after its configuration is locked and its identity proven in this container start',
+  broken: (s, step) => {
+    if (step.do !== 'Admit') return undefined;
+    for (const { uid, name, container } of step.pods) {
+      const slot = s.held.find(({ pod }) => pod?.uid === uid);
+      if (slot?.identity.is !== 'proven') return `${name} is not proven`;
+      if (slot.pod?.container.id !== container) return `${name} has restarted since`;
+      if (slot.pod.config?.includes('"new"') === true) return `${name} still has the configuration of a first start`;
+    }
+    return undefined;
+  },
+};
+
+const volumesKept: Invariant = {
+  name: 'a volume goes only once its member is out of the member list, with the attempt that made it, or with its claim',
+  broken: (s, step) => {
+    if (step.do === 'Retire' && step.volumes.length > 0) {
+      if (!s.seen.membership.known) return 'the member list is not known';
+      for (const { uid, name } of step.volumes) {
+        const volume = s.slots.flatMap(({ member }) => member.volumes).find((one) => one.uid === uid);
+        const { members } = s.seen.membership.value;
+        if (members.some((member) => member.name === name || member.id === volume?.memberID))
+          return `${name} is listed`;
+      }
+    }
+    if (step.do === 'Teardown' && step.pods.length + step.volumes.length > 0) {
+      const { namespaceTerminating: leaving, claim } = s.seen;
+      if (leaving.known && leaving.value) return undefined;
+      if (!claim.known) return 'the EtcdCluster cannot be read';
+      if (!claim.value.exists || claim.value.deleting) return undefined;
+      const { uid } = claim.value;
+      const mine = s.slots.find(
+        ({ member }) =>
+          member.firstClaim === uid &&
+          [...member.pods, ...member.volumes].some((thing) =>
+            [...step.pods, ...step.volumes].some((one) => one.uid === thing.uid),
+          ),
+      );
+      return mine === undefined ? undefined : `${mine.member.name} belongs to the present EtcdCluster`;
+    }
+    return undefined;
+  },
+};
+
+export const INVARIANTS: readonly Invariant[] = [quorumKept, oneChange, bornOnce, provenBeforeServing, volumesKept];
+
+/** The first invariant that the step would break, with the particulars; undefined if it may be taken. */
+export const brokenInvariant = (s: Situation, step: Step): string | undefined => {
+  for (const { name, broken } of INVARIANTS) {
+    const why = broken(s, step);
+    if (why !== undefined) return `${name}: ${why}`;
+  }
+  return undefined;
+};

@@ -1,0 +1,84 @@
+/** From the rendered template of an EtcdMember to the objects of one incarnation. */
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
+import type { EtcdMemberResourceRef, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
+import { ANNOTATIONS, API_VERSION, DATA_VOLUME, incarnationName, LABELS } from '../../api/names.ts';
+
+export type Incarnation = {
+  readonly namespace: string;
+  readonly member: string;
+  readonly spec: EtcdMemberSpec;
+  readonly templateHash: string;
+  readonly token: string;
+  readonly config: string;
+  /** UID of the EtcdCluster, absent while an orphaned cluster has none. */
+  readonly clusterUID: string | undefined;
+};
+
+/**
+ * The EtcdCluster, not the EtcdMember: what an EtcdMember owns would be killed by a foreground deletion while the
+ * member's finalizer is still held, and `/scale`, VPA and budgets look for the controller of the Pods. It never blocks
+ * the claim's deletion: the members do that, until their finalizers are released.
+ */
+export const controlledBy = (cluster: string, uid: string): OwnerReference => ({
+  apiVersion: API_VERSION,
+  kind: 'EtcdCluster',
+  name: cluster,
+  uid,
+  controller: true,
+  blockOwnerDeletion: false,
+});
+
+export const memberPod = (of: Incarnation): Pod => {
+  const { spec, member, token, namespace } = of;
+  const name = incarnationName(member, token);
+  const { metadata, spec: pod } = spec.template;
+  const claimed =
+    spec.volumeClaimTemplate === undefined ? [] : [{ name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } }];
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      namespace,
+      labels: { ...metadata.labels, [LABELS.member]: member, [LABELS.incarnation]: token },
+      annotations: {
+        ...metadata.annotations,
+        [ANNOTATIONS.config]: of.config,
+        [ANNOTATIONS.template]: of.templateHash,
+      },
+      ...(of.clusterUID === undefined ? {} : { ownerReferences: [controlledBy(spec.clusterName, of.clusterUID)] }),
+    },
+    spec: { ...pod, hostname: name, volumes: [...(pod.volumes ?? []), ...claimed] },
+  };
+};
+
+/** Undefined for memory members. Owned by nobody: only the runtime deletes a volume, and only for a reason. */
+export const memberVolume = (of: Incarnation): PersistentVolumeClaim | undefined => {
+  const template = of.spec.volumeClaimTemplate;
+  if (template === undefined) return undefined;
+  const { metadata, spec } = template;
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      name: incarnationName(of.member, of.token),
+      namespace: of.namespace,
+      labels: { ...metadata.labels, [LABELS.member]: of.member, [LABELS.incarnation]: of.token },
+      annotations: {
+        ...metadata.annotations,
+        ...(of.clusterUID === undefined ? {} : { [ANNOTATIONS.clusterUID]: of.clusterUID }),
+      },
+    },
+    spec,
+  };
+};
+
+/** What `crossplane resource trace` shows under the member. */
+export const incarnationRefs = (of: Pick<Incarnation, 'member' | 'token' | 'spec'>): EtcdMemberResourceRef[] => {
+  const name = incarnationName(of.member, of.token);
+  return [
+    { apiVersion: 'v1', kind: 'Pod', name },
+    ...(of.spec.volumeClaimTemplate === undefined ? [] : [{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', name }]),
+  ];
+};

@@ -1,0 +1,134 @@
+/**
+ * What the planner sees of one cluster, gathered once per pass. Each remote fact is known or unknown with the cause;
+ * unknown is never read as zero, false or absent. Lists are sorted by the gatherer, so equal worlds are equal values.
+ */
+import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import type { EtcdMemberStatus as EtcdAnswer, EtcdMembership } from '../ports/etcd.ts';
+
+export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string };
+
+export const known = <T>(value: T): Fact<T> => ({ known: true, value });
+export const unknown = <T = never>(why: string): Fact<T> => ({ known: false, why });
+
+/** Milliseconds since the epoch. */
+export type Instant = number;
+
+export type SeenContainer = {
+  /** `containerd://…`; a new start of the container has a new one. Absent before the first start. */
+  readonly id: string | undefined;
+  readonly state: 'waiting' | 'running' | 'terminated' | 'unknown';
+  readonly ready: boolean;
+  readonly restarts: number;
+  /** `ImagePullBackOff`, `CrashLoopBackOff`, `CreateContainerConfigError`… while waiting. */
+  readonly waitingReason: string | undefined;
+  readonly waitingMessage: string | undefined;
+  /** When the running container started. */
+  readonly startedAt: Instant | undefined;
+  /** How it last ended, whether or not it runs again. */
+  readonly lastExit:
+    | { readonly code: number; readonly reason: string; readonly message: string; readonly signal: number | undefined }
+    | undefined;
+};
+
+export type SeenPod = {
+  readonly name: string;
+  readonly uid: string;
+  /** Token from its label. */
+  readonly incarnation: string;
+  readonly deleting: boolean;
+  readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
+  readonly node: string | undefined;
+  readonly ip: string | undefined;
+  readonly ready: boolean;
+  /** The scheduler's message while it finds no node. */
+  readonly unschedulable: string | undefined;
+  readonly createdAt: Instant;
+  readonly controllerUID: string | undefined;
+  readonly voterRole: boolean;
+  /** The configuration annotation; what the next container start reads. */
+  readonly config: string | undefined;
+  readonly templateHash: string | undefined;
+  /** The container start whose identity was last proven. */
+  readonly verifiedContainer: string | undefined;
+  readonly container: SeenContainer;
+  /** What the member at this Pod's address answered. Unknown also while nothing runs there. */
+  readonly etcd: Fact<EtcdAnswer>;
+};
+
+export type SeenVolume = {
+  readonly name: string;
+  readonly uid: string;
+  readonly incarnation: string;
+  readonly deleting: boolean;
+  readonly phase: 'Pending' | 'Bound' | 'Lost';
+  readonly createdAt: Instant;
+  readonly clusterUID: string | undefined;
+  readonly clusterID: string | undefined;
+  readonly memberID: string | undefined;
+  readonly revisionFloor: bigint | undefined;
+  /** The provisioner's words while it cannot make the volume; from the claim's events, only read while it is pending. */
+  readonly trouble: string | undefined;
+};
+
+/** One slot: the EtcdMember object with the Pods and volumes that carry its name, of any incarnation. */
+export type SeenMember = {
+  readonly name: string;
+  readonly ordinal: number;
+  readonly uid: string;
+  readonly generation: number;
+  readonly deleting: boolean;
+  /** Whether Crossplane still counts it among the claim's resources. */
+  readonly composed: boolean;
+  /** UID of the EtcdCluster that controls it. */
+  readonly controllerUID: string | undefined;
+  readonly finalized: boolean;
+  /** UID of the EtcdCluster it was first seen under: from its status, or the annotation set with the finalizer. */
+  readonly firstClaim: string | undefined;
+  /** A person's mark: start the member again although its data was refused. */
+  readonly retry: boolean;
+  /** Pod name from `spec.resourceRefs`, which is written before the Pod exists. */
+  readonly claimedPod: string | undefined;
+  readonly spec: EtcdMemberSpec;
+  readonly status: EtcdMemberStatus;
+  /** SHA-256 of the template in its spec. */
+  readonly templateHash: string;
+  readonly pods: readonly SeenPod[];
+  readonly volumes: readonly SeenVolume[];
+};
+
+export type SeenQuorum = {
+  readonly uid: string;
+  readonly generation: number;
+  readonly deleting: boolean;
+  readonly controllerUID: string | undefined;
+  readonly spec: EtcdQuorumSpec;
+  readonly status: EtcdQuorumStatus;
+};
+
+/** The claim as the API server has it now, never from a cache. */
+export type SeenClaim =
+  | { readonly exists: false }
+  | { readonly exists: true; readonly uid: string; readonly deleting: boolean; readonly clusterID: string | undefined };
+
+export type SeenBudget = {
+  readonly uid: string;
+  readonly deleting: boolean;
+  readonly controllerUID: string | undefined;
+  readonly minAvailable: number | undefined;
+  readonly alwaysEvictUnhealthy: boolean;
+};
+
+export type Observed = {
+  readonly namespace: string;
+  readonly cluster: string;
+  readonly now: Instant;
+  readonly namespaceTerminating: Fact<boolean>;
+  readonly claim: Fact<SeenClaim>;
+  readonly quorum: SeenQuorum | undefined;
+  /** Sorted by ordinal. */
+  readonly members: readonly SeenMember[];
+  readonly budget: SeenBudget | undefined;
+  /** Confirmed by a quorum of etcd. Unknown without one. */
+  readonly membership: Fact<EtcdMembership>;
+};

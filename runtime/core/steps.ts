@@ -1,0 +1,118 @@
+/**
+ * The steps a pass can take. A step is data; carrying it out is idempotent, and each says what makes it safe to repeat
+ * after a crash in its middle.
+ */
+import type { Reason } from '../../api/reasons.ts';
+
+export type ObjectName = { readonly name: string; readonly uid: string };
+
+/** One incarnation to be brought up in a slot. */
+export type Placement = {
+  readonly member: ObjectName;
+  readonly incarnation: string;
+  /** Text of etcd's configuration file. */
+  readonly config: string;
+  /** `new` only inside the one recorded attempt. */
+  readonly initialState: 'new' | 'existing';
+  /** False once the volume exists: a lost volume is never quietly made again under a known identity. */
+  readonly makeVolume: boolean;
+};
+
+export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember';
+
+export type Step =
+  /** Nothing can be done before something changes; `recheckMs` where no watch would tell. */
+  | { readonly do: 'Wait'; readonly reason: Reason; readonly message: string; readonly recheckMs?: number }
+  /** Nothing is done before a person has decided. */
+  | { readonly do: 'AskHuman'; readonly reason: Reason; readonly message: string }
+  | { readonly do: 'Settled' }
+
+  /** One status write with a resource-version check, before any Pod or volume exists; the tokens are drawn here. */
+  | { readonly do: 'RecordAttempt'; readonly attempt: number; readonly members: readonly string[] }
+  /** One status write. The record stays until its Pods and volumes are gone. */
+  | { readonly do: 'AbandonAttempt'; readonly reason: Reason; readonly why: string }
+  /** Deletes by UID; Pods first, volumes in a later pass once no Pod is left. */
+  | { readonly do: 'ClearAttempt'; readonly pods: readonly ObjectName[]; readonly volumes: readonly ObjectName[] }
+  /** Finalizer and references in one apply by UID, then the volume, then the Pod; names are fixed, so repeats collide. */
+  | { readonly do: 'BringUp'; readonly why: string; readonly places: readonly Placement[] }
+  /** One status write; never undone but by {@link ForgetRecord}. */
+  | { readonly do: 'Latch'; readonly clusterID: string }
+  /** Clears a record that another claim of the same name left and nothing else supports any more. */
+  | { readonly do: 'ForgetRecord'; readonly why: string }
+  /** Makes the claim that was applied again the controller of Pods and budget, and records its UID. */
+  | { readonly do: 'Adopt'; readonly clusterUID: string }
+  /** Writes the configuration that the next container start reads. */
+  | {
+      readonly do: 'Configure';
+      readonly why: string;
+      readonly pods: readonly (ObjectName & { readonly config: string })[];
+    }
+  /** Records the identity on the volume, then labels the Pod for clients, naming the container start that was proven. */
+  | {
+      readonly do: 'Admit';
+      readonly pods: readonly (ObjectName & {
+        readonly container: string;
+        readonly clusterID: string;
+        readonly memberID: string;
+        readonly revision: bigint;
+        readonly volume: string | undefined;
+      })[];
+    }
+  /** Takes Pods away from clients: their identity is not proven in this container start. */
+  | { readonly do: 'Dismiss'; readonly why: string; readonly pods: readonly ObjectName[] }
+  /** Stops a Pod that runs on the wrong data and marks the slot; the volume stays. */
+  | {
+      readonly do: 'StopImpostor';
+      readonly member: ObjectName;
+      readonly pod: ObjectName;
+      readonly reason: Reason;
+      readonly why: string;
+    }
+  /** Deletes Pods whose data lives on: they come back on the same volume. */
+  | { readonly do: 'DeletePods'; readonly why: string; readonly reason: Reason; readonly pods: readonly ObjectName[] }
+  | {
+      readonly do: 'SetBudget';
+      /** Absent: the budget goes. */
+      readonly minAvailable: number | undefined;
+      readonly alwaysEvictUnhealthy: boolean;
+    }
+
+  /** Written before the first membership call, with a resource-version check. The token of a new member is drawn here. */
+  | {
+      readonly do: 'BeginOperation';
+      readonly kind: OperationKind;
+      readonly target: string;
+      readonly why: string;
+      readonly memberID?: string;
+    }
+  /** Follows a linearizable list without this peer URL; a repeat is refused by etcd with PeerURLExists. */
+  | { readonly do: 'AddLearner'; readonly target: string; readonly peerURL: string }
+  | { readonly do: 'Promote'; readonly target: string; readonly memberID: string }
+  | { readonly do: 'MoveLeader'; readonly from: string; readonly to: string }
+  /** Follows a linearizable list with this ID; a repeat is refused by etcd with MemberNotFound. */
+  | { readonly do: 'RemoveMember'; readonly target: string; readonly memberID: string }
+  /** Deletes what is left of an incarnation that is out of the member list: Pod first, then its volume. */
+  | {
+      readonly do: 'Retire';
+      readonly target: string;
+      readonly pods: readonly ObjectName[];
+      readonly volumes: readonly ObjectName[];
+    }
+  /** Clears the operation; `outcome` says what becomes of the target's record. */
+  | {
+      readonly do: 'EndOperation';
+      readonly kind: OperationKind;
+      readonly target: string;
+      readonly outcome: 'joined' | 'removed' | 'emptied' | 'abandoned';
+    }
+
+  /** The cluster goes: Pods, then volumes (or their release, where the claim says Retain), then finalizers. */
+  | {
+      readonly do: 'Teardown';
+      readonly why: string;
+      readonly pods: readonly ObjectName[];
+      readonly volumes: readonly (ObjectName & { readonly retain: boolean })[];
+      /** Members with nothing left; their finalizer is released after one more look past every cache. */
+      readonly release: readonly ObjectName[];
+      readonly budget: ObjectName | undefined;
+    };
