@@ -1,0 +1,476 @@
+/**
+ * What is written down after a pass: the status of the EtcdQuorum and of each EtcdMember. Pure, and thrifty: each write
+ * to a composed object costs the claim two of its hundred circuit-breaker tokens, four where the claim's own status
+ * follows, so a state that only leads to the next one within seconds is not written.
+ */
+import type { EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import { incarnationName } from '../../api/names.ts';
+import type { Reason } from '../../api/reasons.ts';
+import { classifyExit } from './exit-causes.ts';
+import type { Instant } from './observed.ts';
+import type { Decision } from './plan.ts';
+import { isLeader, majority, type Situation, type Slot } from './situation.ts';
+
+/** Trouble that the API server or the kubelet made for the step that was taken. */
+export type StepFault = { readonly reason: Reason; readonly message: string };
+
+type Truth = 'True' | 'False' | 'Unknown';
+type Condition = {
+  type: string;
+  status: Truth;
+  reason: string;
+  message?: string;
+  lastTransitionTime: string;
+  observedGeneration?: number;
+};
+type Said = { readonly status: Truth; readonly reason: Reason; readonly message: string };
+
+/** The scheduler and the provisioner need a moment; before that, "not yet" is no trouble. */
+const PATIENCE_MS = 4_000;
+const CONDITION_MESSAGE_MAX = 1_000;
+
+const truth = (value: boolean): Truth => (value ? 'True' : 'False');
+const short = (text: string): string =>
+  text.length <= CONDITION_MESSAGE_MAX ? text : `${text.slice(0, CONDITION_MESSAGE_MAX - 1)}…`;
+
+/** Transition time moves only when the status value does. */
+const conditions = (
+  before: readonly Condition[] | undefined,
+  now: Instant,
+  generation: number,
+  said: Readonly<Record<string, Said>>,
+): Condition[] =>
+  Object.entries(said).map(([type, { status, reason, message }]) => {
+    const old = before?.find((condition) => condition.type === type);
+    return {
+      type,
+      status,
+      reason,
+      message: short(message),
+      lastTransitionTime:
+        old !== undefined && old.status === status ? old.lastTransitionTime : new Date(now).toISOString(),
+      observedGeneration: generation,
+    };
+  });
+
+// ------------------------------------------------------------------------------------------------------- a member
+
+export type MemberReport = {
+  readonly phase: NonNullable<EtcdMemberStatus['phase']>;
+  readonly reason: Reason;
+  readonly message: string;
+  /** Something that a person may have to mend, as against a state that passes. */
+  readonly trouble: boolean;
+};
+
+const report = (phase: MemberReport['phase'], reason: Reason, message: string, trouble = false): MemberReport => ({
+  phase,
+  reason,
+  message,
+  trouble,
+});
+
+const IMAGE_REASONS = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'ErrImageInspect',
+]);
+const CREATE_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+
+const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberReport => {
+  const { pod, volume } = slot;
+  const phase = restarting ? 'Restarting' : 'Provisioning';
+  if (pod === undefined) return report(phase, restarting ? 'Restarting' : 'Starting', 'its Pod is being made');
+  const patient = s.seen.now - pod.createdAt < PATIENCE_MS;
+  if (volume?.trouble !== undefined && !patient) {
+    return report(phase, 'VolumeNotProvisioned', `volume ${volume.name}: ${volume.trouble}`, true);
+  }
+  if (pod.unschedulable !== undefined && !patient) {
+    return report(phase, 'Unschedulable', `Pod ${pod.name}: ${pod.unschedulable}`, true);
+  }
+  const { container } = pod;
+  if (container.waitingReason !== undefined && IMAGE_REASONS.has(container.waitingReason)) {
+    return report(
+      phase,
+      'ImagePullFailed',
+      `Pod ${pod.name}: ${container.waitingMessage ?? container.waitingReason}`,
+      true,
+    );
+  }
+  if (container.waitingReason !== undefined && CREATE_REASONS.has(container.waitingReason)) {
+    return report(
+      phase,
+      'ContainerNotCreated',
+      `Pod ${pod.name}: ${container.waitingMessage ?? container.waitingReason}`,
+      true,
+    );
+  }
+  if (container.state !== 'running' && container.lastExit !== undefined) {
+    const { code, reason, message, signal } = container.lastExit;
+    const cause = classifyExit({ exitCode: code, reason, signal, message });
+    return report(phase, cause.reason, `etcd in Pod ${pod.name} ended with exit code ${code}: ${cause.message}`, true);
+  }
+  if (container.state === 'running' && container.restarts > 2 && container.lastExit !== undefined && !pod.ready) {
+    const { code, reason, message, signal } = container.lastExit;
+    const cause = classifyExit({ exitCode: code, reason, signal, message });
+    return report(
+      phase,
+      cause.reason,
+      `etcd in Pod ${pod.name} restarted ${container.restarts} times: ${cause.message}`,
+      true,
+    );
+  }
+  return report(
+    phase,
+    restarting ? 'Restarting' : 'Starting',
+    container.state === 'running' ? `etcd runs in Pod ${pod.name}, not ready yet` : `Pod ${pod.name} is starting`,
+  );
+};
+
+/** What is to be said of one slot. */
+export const memberReport = (s: Situation, slot: Slot): MemberReport => {
+  const { member, incarnation, pod, volume, memory, identity, entry } = slot;
+  const operation = s.quorum?.status.operation;
+  const leaving = operation?.target === member.name && operation.kind !== 'AddMember';
+  if (incarnation === undefined) {
+    return member.status.phase === 'Removed'
+      ? report('Removed', 'Removed', 'it has left the cluster and its volume is gone')
+      : report('Pending', 'Creating', 'nothing has been started in this slot yet');
+  }
+  const refused = member.status.conditions?.find(
+    ({ type, reason }) =>
+      type === 'Ready' && (reason === 'ForeignData' || reason === 'ForeignIdentity' || reason === 'RevisionTooLow'),
+  );
+  if (identity.is === 'foreign')
+    return report('Failed', identity.reason, `${identity.why}; stopped, volume kept`, true);
+  if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod === undefined) {
+    return report('Failed', refused.reason as Reason, refused.message ?? '', true);
+  }
+  if (leaving)
+    return report('Leaving', operation.kind === 'ReplaceMember' ? 'Replacing' : 'Leaving', `${operation.kind}`);
+  if (s.quorum?.spec.replicas === 0 && s.latch !== undefined) {
+    return report('Paused', 'Paused', 'replicas is 0: identity and volume are kept');
+  }
+  const begun = member.claimedPod === incarnationName(member.name, incarnation);
+  if (s.latch !== undefined && begun && memory && pod === undefined) {
+    return report('Failed', 'MemoryLost', 'its Pod is gone and with it its data', true);
+  }
+  if (s.latch !== undefined && begun && !memory && (volume === undefined || volume.deleting)) {
+    return report('Failed', 'VolumeLost', `volume ${incarnationName(member.name, incarnation)} is gone`, true);
+  }
+  if (slot.serving) return report('Voter', 'Serving', 'it serves clients');
+  const joined =
+    member.status.phase === 'Voter' || member.status.phase === 'Restarting' || slot.volume?.memberID !== undefined;
+  if (entry.known && entry.value?.isLearner === true && pod?.container.state === 'running') {
+    return report('Learner', 'Learner', 'it is catching up');
+  }
+  return startingReport(s, slot, s.latch !== undefined && joined);
+};
+
+const sameStatus = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** The status to write, or undefined where what stands there is good enough. */
+export const memberStatus = (s: Situation, slot: Slot): EtcdMemberStatus | undefined => {
+  const { member, pod, incarnation } = slot;
+  const before = member.status;
+  const said = memberReport(s, slot);
+  const ready = slot.serving;
+  const old = before.conditions?.find(({ type }) => type === 'Ready');
+  if (incarnation === undefined && before.phase === undefined) return undefined;
+  // On the way up, and between the stations of a restart, only trouble is worth a write.
+  const passing =
+    !ready &&
+    !said.trouble &&
+    (said.phase === 'Provisioning' || said.phase === 'Restarting' || said.phase === 'Learner');
+  if (passing && before.phase === undefined) return undefined;
+  const wasTrouble = old !== undefined && old.status === 'False' && TROUBLE.has(old.reason);
+  if (passing && old?.status === 'False' && !wasTrouble && before.phase !== 'Paused' && before.phase !== 'Pending')
+    return undefined;
+
+  const claimUID = s.quorum?.controllerUID ?? before.clusterUID ?? member.firstClaim;
+  const name = incarnation === undefined ? undefined : incarnationName(member.name, incarnation);
+  const answer = pod?.etcd.known === true ? pod.etcd.value : undefined;
+  const isVoter = slot.entry.known ? slot.entry.value?.isLearner === false : (before.isVoter ?? false);
+  const version = answer?.version ?? (incarnation === before.incarnation ? before.version : undefined);
+  // The identity is recorded when it was proven, never from what merely answers.
+  const memberID =
+    slot.identity.is === 'proven' || slot.volume?.memberID !== undefined || before.memberID !== undefined
+      ? slot.memberID
+      : undefined;
+  const clusterID = s.latch !== undefined && slot.identity.is === 'proven' ? s.latch : before.clusterID;
+  const next: EtcdMemberStatus = {
+    phase: said.phase,
+    ...(incarnation === undefined ? {} : { incarnation }),
+    ...(memberID === undefined || incarnation === undefined ? {} : { memberID }),
+    ...(clusterID === undefined ? {} : { clusterID }),
+    ...(claimUID === undefined ? {} : { clusterUID: claimUID }),
+    ...(name === undefined ? {} : { podName: name }),
+    ...(pod === undefined ? {} : { podUID: pod.uid }),
+    ...(name === undefined || slot.memory ? {} : { pvcName: name }),
+    ...(incarnation === undefined ? {} : { isVoter, isLeader: isLeader(s, slot) }),
+    ...(version === undefined || incarnation === undefined ? {} : { version }),
+    observedGeneration: member.generation,
+    conditions: conditions(before.conditions, s.seen.now, member.generation, {
+      Ready: { status: truth(ready), reason: said.reason, message: said.message },
+      Synced: { status: 'True', reason: 'Settled', message: 'the runtime follows this member' },
+    }),
+  };
+  return sameStatus(next, ordered(before, next)) ? undefined : next;
+};
+
+/** The same keys in the same order, so that comparing texts compares values. */
+const ordered = (before: object, like: object): object => {
+  const source = before as Record<string, unknown>;
+  const keys = [...Object.keys(like), ...Object.keys(source).filter((key) => !(key in like))];
+  return Object.fromEntries(
+    keys
+      .filter((key) => key in source)
+      .map((key) => {
+        const mine = source[key];
+        const theirs = (like as Record<string, unknown>)[key];
+        if (Array.isArray(mine) && Array.isArray(theirs)) {
+          return [
+            key,
+            mine.map((item: unknown, i) => {
+              const model: unknown = theirs[i];
+              return isObject(item) && isObject(model) ? ordered(item, model) : item;
+            }),
+          ];
+        }
+        return [key, isObject(mine) && isObject(theirs) ? ordered(mine, theirs) : mine];
+      }),
+  );
+};
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const TROUBLE = new Set<string>([
+  'Unschedulable',
+  'VolumeNotProvisioned',
+  'ImagePullFailed',
+  'ContainerNotCreated',
+  'OptionsRefused',
+  'OutOfMemory',
+  'VolumeEmpty',
+  'DataCorrupt',
+  'CrashLooping',
+  'NotAnswering',
+  'VersionUnsupported',
+  'ForeignData',
+  'ForeignIdentity',
+  'RevisionTooLow',
+  'MemoryLost',
+  'VolumeLost',
+] satisfies Reason[]);
+
+// ------------------------------------------------------------------------------------------------------ the quorum
+
+const byVersion = (a: string, b: string): number => {
+  const [x, y] = [a, b].map((version) => version.split('.').map(Number)) as [number[], number[]];
+  for (let i = 0; i < 3; i += 1) if (x[i] !== y[i]) return (x[i] ?? 0) - (y[i] ?? 0);
+  return 0;
+};
+
+const runningVersion = (s: Situation): string | undefined => {
+  const versions = s.held
+    .flatMap(({ pod }) => (pod?.etcd.known === true ? [pod.etcd.value.version] : []))
+    .toSorted(byVersion);
+  const [lowest] = versions;
+  const highest = versions.at(-1);
+  return lowest === highest ? lowest : `${lowest}-${highest}`;
+};
+
+/** `progressing` since longer than the claim allows. */
+const late = (s: Situation): boolean => {
+  const progressing = s.quorum?.status.conditions?.find(({ type }) => type === 'Progressing');
+  if (progressing === undefined || (progressing.status !== 'True' && progressing.reason !== 'DeadlineExceeded'))
+    return false;
+  const seconds = s.quorum?.spec.progressDeadlineSeconds ?? 600;
+  return (
+    progressing.reason === 'DeadlineExceeded' ||
+    s.seen.now - Date.parse(progressing.lastTransitionTime) > seconds * 1_000
+  );
+};
+
+type Picture = {
+  readonly s: Situation;
+  readonly decision: Decision;
+  readonly fault: StepFault | undefined;
+  readonly replicas: number;
+  readonly serving: number;
+  readonly voters: number;
+  readonly troubles: readonly { readonly name: string; readonly said: MemberReport }[];
+};
+
+const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQuorumStatus['phase']> => {
+  const { step, rule } = decision;
+  if (s.latch === undefined) {
+    if (step.do === 'AskHuman') return 'Failed';
+    return s.quorum?.status.bootstrap === undefined ? (replicas === 0 ? 'Paused' : 'Pending') : 'Bootstrapping';
+  }
+  if (replicas === 0) return 'Paused';
+  if (rule === 'quorum lost') return 'QuorumLost';
+  if (step.do === 'AskHuman' && serving === 0) return 'Failed';
+  // Formed, but not everyone has served yet for the first time.
+  if (s.quorum?.status.phase === 'Bootstrapping' && serving < replicas && serving < s.held.length)
+    return 'Bootstrapping';
+  const joining = s.quorum?.status.operation?.kind === 'AddMember' ? s.quorum.status.operation.target : undefined;
+  return s.held.every((slot) => slot.serving || slot.member.name === joining) ? 'Running' : 'Degraded';
+};
+
+const sentence = ({ troubles }: Picture): string =>
+  troubles.map(({ name, said }) => `${name}: ${said.message}`).join('; ');
+
+const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<string, Said> => {
+  const { s, decision, fault, replicas, serving, voters, troubles } = picture;
+  const { step } = decision;
+  const [trouble] = troubles;
+  const asks = step.do === 'AskHuman' ? { reason: step.reason, message: step.message } : undefined;
+  const refusedData = troubles.find(({ said }) => said.phase === 'Failed');
+  const whole = phase === 'Running' && serving === replicas && s.quorum?.status.operation === undefined;
+  const waiting: { reason: Reason; message: string } =
+    asks ??
+    fault ??
+    (trouble !== undefined
+      ? { reason: trouble.said.reason, message: sentence(picture) }
+      : phase === 'Pending' || phase === 'Bootstrapping'
+        ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
+          { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
+        : step.do === 'Wait'
+          ? { reason: step.reason, message: step.message }
+          : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+
+  const available: Said =
+    phase === 'Paused'
+      ? { status: 'False', reason: 'Paused', message: 'replicas is 0: identity and volumes are kept' }
+      : phase === 'QuorumLost'
+        ? { status: 'False', reason: 'QuorumLost', message: step.do === 'Wait' ? step.message : 'no quorum' }
+        : s.latch !== undefined && serving > 0 && serving >= majority(voters)
+          ? serving >= replicas
+            ? { status: 'True', reason: 'QuorumHealthy', message: `${serving} of ${replicas} members serve` }
+            : { status: 'True', reason: 'QuorumAvailable', message: `${serving} of ${replicas} members serve` }
+          : { status: 'False', ...waiting };
+
+  const progressing: Said =
+    whole || phase === 'Paused'
+      ? { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'the cluster is as asked' }
+      : asks !== undefined
+        ? { status: 'False', ...asks }
+        : late(s)
+          ? {
+              status: 'False',
+              reason: 'DeadlineExceeded',
+              message: `it takes longer than progressDeadlineSeconds: ${waiting.message}`,
+            }
+          : { status: 'True', ...waiting };
+
+  const degraded: Said =
+    trouble !== undefined
+      ? { status: 'True', reason: trouble.said.reason, message: sentence(picture) }
+      : fault !== undefined
+        ? { status: 'True', ...fault }
+        : phase === 'QuorumLost' || phase === 'Degraded'
+          ? { status: 'True', ...waiting }
+          : { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'no member is in trouble' };
+
+  const stalled: Said =
+    asks !== undefined
+      ? { status: 'True', ...asks }
+      : refusedData !== undefined
+        ? {
+            status: 'True',
+            reason: refusedData.said.reason,
+            message: `${refusedData.name}: ${refusedData.said.message}`,
+          }
+        : { status: 'False', reason: 'Settled', message: 'nobody has to decide anything' };
+
+  return {
+    Available: available,
+    Progressing: progressing,
+    Degraded: degraded,
+    Stalled: stalled,
+    Ready: whole
+      ? { status: 'True', reason: 'QuorumHealthy', message: `${serving} of ${replicas} members serve` }
+      : { status: 'False', ...(phase === 'Paused' ? { reason: 'Paused', message: 'replicas is 0' } : waiting) },
+    Synced:
+      fault === undefined
+        ? { status: 'True', reason: 'Settled', message: 'the runtime follows this cluster' }
+        : { status: 'False', ...fault },
+  };
+};
+
+/**
+ * The status to write, or undefined. Counters and messages alone are no reason to write while the cluster forms, when
+ * they change with each member; `urgent` tells a change that somebody waits for from one that may be gathered.
+ */
+export const quorumStatus = (
+  decision: Decision,
+  fault?: StepFault,
+): { readonly status: EtcdQuorumStatus; readonly urgent: boolean } | undefined => {
+  const { situation: s, step, rule, sketch } = decision;
+  const { quorum } = s;
+  if (quorum === undefined || quorum.deleting) return undefined;
+  const before = quorum.status;
+  const replicas = quorum.spec.replicas;
+  const serving = s.held.filter(({ serving: serves }) => serves).length;
+  const { membership } = s.seen;
+  const names = (learner: boolean): string[] | undefined =>
+    membership.known
+      ? s.held.flatMap(({ entry, member }) => (entry.known && entry.value?.isLearner === learner ? [member.name] : []))
+      : undefined;
+  const voters = names(false) ?? before.voters;
+  const learners = names(true) ?? before.learners;
+  const troubles = s.slots.flatMap((slot) => {
+    const said = memberReport(s, slot);
+    return said.trouble ? [{ name: slot.member.name, said }] : [];
+  });
+  const voterCount = membership.known
+    ? membership.value.members.filter(({ isLearner }) => !isLearner).length
+    : (before.voters?.length ?? replicas);
+  const picture: Picture = { s, decision, fault, replicas, serving, voters: voterCount, troubles };
+  const phase = phaseOf(picture);
+  const leader = s.held.find((slot) => isLeader(s, slot))?.member.name;
+  const version = runningVersion(s) ?? before.version;
+  const next: EtcdQuorumStatus = {
+    ...(s.latch === undefined ? {} : { clusterID: s.latch }),
+    ...(quorum.controllerUID === undefined
+      ? before.clusterUID === undefined
+        ? {}
+        : { clusterUID: before.clusterUID }
+      : { clusterUID: before.clusterUID ?? quorum.controllerUID }),
+    phase,
+    members: `${serving}/${replicas}`,
+    readyMembers: serving,
+    ...(version === undefined ? {} : { version }),
+    ...(leader === undefined || phase === 'Paused' ? {} : { leader }),
+    ...(voters === undefined ? {} : { voters }),
+    ...(learners === undefined ? {} : { learners }),
+    ...(before.bootstrap === undefined ? {} : { bootstrap: before.bootstrap }),
+    ...(before.operation === undefined ? {} : { operation: before.operation }),
+    decision: { rule, seen: sketch, next: 'message' in step ? `${step.do}: ${step.message}` : step.do },
+    observedGeneration: quorum.generation,
+    conditions: conditions(before.conditions, s.seen.now, quorum.generation, saidOf(picture, phase)),
+  };
+  const essence = (status: EtcdQuorumStatus): unknown => ({
+    phase: status.phase,
+    clusterID: status.clusterID,
+    clusterUID: status.clusterUID,
+    generation: status.observedGeneration,
+    conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => [type, value, reason]),
+  });
+  const detail = (status: EtcdQuorumStatus): unknown => ({
+    members: status.members,
+    version: status.version,
+    leader: status.leader,
+    voters: status.voters,
+    learners: status.learners,
+    messages: (status.conditions ?? []).map(({ message }) => message),
+  });
+  if (!sameStatus(essence(next), essence(before))) return { status: next, urgent: true };
+  if (sameStatus(detail(next), detail(before))) return undefined;
+  if (phase === 'Bootstrapping') return undefined;
+  return { status: next, urgent: false };
+};
