@@ -109,7 +109,10 @@ export type EtcdMemberClient = {
    */
   memberList(options: { readonly linearizable: boolean }, call?: EtcdCall): Promise<EtcdMembership>;
 
-  /** Returns the identity of the new learner and the list after the change. Default deadline 5 s; sent at most once. */
+  /**
+   * Returns the identity of the new learner and the list after the change. Asked for a URL that is listed already it
+   * refuses with `PeerURLExists`, or within the same second with `MemberExists`. Default deadline 5 s; sent at most once.
+   */
   memberAddLearner(
     peerURLs: readonly string[],
     call?: EtcdCall,
@@ -159,6 +162,8 @@ export type EtcdClients = {
   at(endpoint: EtcdEndpoint): EtcdMemberClient;
   /** A client of the caller's own, which the caller closes. */
   dial(endpoint: EtcdEndpoint): EtcdMemberClient;
+  /** Closes and drops the shared clients of a member that is gone, whatever their credentials. */
+  forget(url: string): void;
   /** Closes all that `at` handed out. */
   close(): void;
 };
@@ -173,7 +178,7 @@ export type EtcdMetrics = {
   readonly isLearner: boolean | undefined;
   /** `etcd_server_version`, `3.6.16`. */
   readonly version: string | undefined;
-  /** `etcd_server_cluster_version`'s label, `3.6`. */
+  /** `etcd_cluster_version`'s label, `3.6`. */
   readonly clusterVersion: string | undefined;
   /** Of the member's key space; right also in a survivor without quorum. */
   readonly currentRevision: bigint | undefined;
