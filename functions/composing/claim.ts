@@ -1,0 +1,79 @@
+import type { EtcdCluster, EtcdClusterSpec } from '../../api/etcdcluster.gen.ts';
+import { GROUP } from '../../api/names.ts';
+import type { RunFunctionRequest } from './exchange.ts';
+
+/**
+ * Pipeline context key under which a policy step leaves the effective claim (`{spec}`): the user's spec after the
+ * platform team's defaults, limits and patches. Later steps render from it; without it, from the claim itself.
+ */
+export const EFFECTIVE_CLAIM = `${GROUP}/effective-claim`;
+
+/** What every step needs to know of the claim. Identity is always the claim's own; only the spec can be replaced. */
+export type Claim = {
+  readonly name: string;
+  readonly namespace: string;
+  /** Empty in an offline render. */
+  readonly uid: string;
+  readonly generation: number | undefined;
+  readonly version: string;
+  readonly replicas: number;
+  readonly spec: EtcdClusterSpec;
+  readonly status: NonNullable<EtcdCluster['status']>;
+};
+
+/** Nothing can be rendered from this request. The message says what is wrong, where, and what to do. */
+export class Unrenderable extends Error {
+  override readonly name = 'Unrenderable';
+}
+
+const DEFAULT_REPLICAS = 3;
+
+/** Throws {@link Unrenderable}. */
+export const claimOf = (request: RunFunctionRequest): Claim => {
+  const claim = record(request.observed?.composite?.resource);
+  const metadata = record(claim.metadata);
+  const name = metadata.name;
+  if (typeof name !== 'string' || name === '') {
+    throw new Unrenderable(
+      'the composite resource has no metadata.name; run this step in a Composition for EtcdCluster',
+    );
+  }
+  const effective = record(request.context?.[EFFECTIVE_CLAIM]).spec;
+  const spec = record(effective ?? claim.spec) as EtcdClusterSpec & { readonly [key: string]: unknown };
+  const version: unknown = spec.version;
+  if (typeof version !== 'string' || !/^\d+\.\d+\.\d+$/.test(version)) {
+    throw new Unrenderable(`spec.version is ${quoted(version)}; set it to an etcd version such as 3.6.1`);
+  }
+  const replicas: unknown = spec.replicas ?? DEFAULT_REPLICAS;
+  if (typeof replicas !== 'number' || !Number.isInteger(replicas) || replicas < 0 || replicas > MAX_REPLICAS) {
+    throw new Unrenderable(`spec.replicas is ${quoted(replicas)}; set it to a whole number from 0 to ${MAX_REPLICAS}`);
+  }
+  const namespace = metadata.namespace;
+  const uid = metadata.uid;
+  const generation = metadata.generation;
+  return {
+    name,
+    namespace: typeof namespace === 'string' ? namespace : '',
+    uid: typeof uid === 'string' ? uid : '',
+    generation: typeof generation === 'number' ? generation : undefined,
+    version,
+    replicas,
+    spec,
+    status: record(claim.status) as Claim['status'],
+  };
+};
+
+/** As in the XRD. Rendering a claim that got past it with more would make a cluster that etcd cannot run well. */
+const MAX_REPLICAS = 9;
+
+/** The value if it is an object, else an empty one: whatever reached the API server must not crash a step. */
+export const record = (value: unknown): { readonly [key: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as { readonly [key: string]: unknown })
+    : {};
+
+/** A value of unknown kind as it may stand in a message: JSON, cut short. */
+export const quoted = (value: unknown): string => {
+  const text = value === undefined ? 'absent' : JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+};

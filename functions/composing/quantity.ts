@@ -1,0 +1,50 @@
+/** Kubernetes quantities, exactly: as integers of thousandths, since `100m` is legal for memory too. */
+
+const MILLI = 1000n;
+const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+const DECIMAL = ['k', 'M', 'G', 'T', 'P', 'E'];
+
+/** Thousandths, or undefined when the text is no quantity or finer than a thousandth. */
+const parse = (quantity: string | number): bigint | undefined => {
+  const match = /^\+?(\d{0,30})(?:\.(\d{0,30}))?(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?$/.exec(String(quantity));
+  if (match === null) return undefined;
+  const [, whole = '', fraction = '', suffix = ''] = match;
+  if (whole === '' && fraction === '') return undefined;
+  let numerator = BigInt(whole + fraction) * MILLI;
+  let denominator = 10n ** BigInt(fraction.length);
+  if (suffix === 'm') denominator *= MILLI;
+  else if (BINARY.includes(suffix)) numerator *= 1024n ** BigInt(BINARY.indexOf(suffix) + 1);
+  else if (DECIMAL.includes(suffix)) numerator *= 1000n ** BigInt(DECIMAL.indexOf(suffix) + 1);
+  else if (suffix !== '') {
+    const exponent = Number(suffix.slice(1));
+    if (exponent >= 0) numerator *= 10n ** BigInt(exponent);
+    else denominator *= 10n ** BigInt(-exponent);
+  }
+  return numerator % denominator === 0n ? numerator / denominator : undefined;
+};
+
+/** The largest binary unit that says it exactly, as people write memory. */
+const format = (thousandths: bigint): string => {
+  if (thousandths % MILLI !== 0n) return `${thousandths}m`;
+  let value = thousandths / MILLI;
+  let unit = '';
+  for (const next of BINARY) {
+    if (value === 0n || value % 1024n !== 0n) break;
+    value /= 1024n;
+    unit = next;
+  }
+  return `${value}${unit}`;
+};
+
+/** `a + b`, or undefined when either is not a quantity. */
+export const sum = (a: string | number, b: string | number): string | undefined => {
+  const left = parse(a);
+  const right = parse(b);
+  return left === undefined || right === undefined ? undefined : format(left + right);
+};
+
+/** Whether two quantities are the same amount, as `1Gi` and `1024Mi` are. False when either is not a quantity. */
+export const isEqual = (a: string | number, b: string | number): boolean => {
+  const left = parse(a);
+  return left !== undefined && left === parse(b);
+};

@@ -1,0 +1,131 @@
+/** The step `Status`: the claim's status, conditions and readiness, from the EtcdQuorum alone. */
+import type { EtcdClusterStatus } from '../../api/etcdcluster.gen.ts';
+import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import { API_VERSION, memberSelector } from '../../api/names.ts';
+import type { Reason } from '../../api/reasons.ts';
+import { type Claim, claimOf, record } from '../composing/claim.ts';
+import { conditionOf, isTrue } from '../composing/conditions.ts';
+import type { Compose, Condition, RunFunctionRequest } from '../composing/exchange.ts';
+import { renderable, respond } from '../composing/response.ts';
+import { hasExisted, isAnswered, isText, quorumOf, ttlSeconds } from '../composing/settling.ts';
+import { isDeleting } from '../composing/slots.ts';
+import { renderVersionOf } from '../composing/step-input.ts';
+
+/** Crossplane's own part of the claim's status; what a step returns here it would take from Crossplane. */
+type ProjectedStatus = Omit<EtcdClusterStatus, 'conditions' | 'lastHandledReconcileAt'>;
+
+export const composeStatus: Compose = renderable((request) => {
+  renderVersionOf(request);
+  const claim = claimOf(request);
+  const quorum = quorumOf(request);
+  const before = record(request.desired?.composite?.resource);
+  return respond(request, {
+    composite: {
+      resource: {
+        apiVersion: API_VERSION,
+        kind: 'EtcdCluster',
+        ...before,
+        status: { ...record(before.status), ...projectedStatus(request, claim) },
+      },
+      // Explicit: derived from the keys, Ready would wait for whatever a platform team's own steps add without a flag.
+      ready: isTrue(quorum, 'Ready') && !isDeleting(quorum) ? 'True' : 'False',
+    },
+    conditions: conditions(request, claim),
+    ttlSeconds: ttlSeconds(request, claim),
+  });
+});
+
+const PROJECTED = ['Available', 'Progressing', 'Degraded', 'Stalled'] as const;
+
+/** All of them on every call: one that is not returned stays as it was, and after a FATAL result that is Unknown. */
+const conditions = (request: RunFunctionRequest, claim: Claim): Condition[] => {
+  const quorum = quorumOf(request);
+  if (quorum?.status?.conditions === undefined) return unreported(hasExisted(undefined, claim));
+  return PROJECTED.map((type) => {
+    const condition = conditionOf(quorum, type);
+    if (condition === undefined)
+      return { type, status: 'Unknown', reason: 'NotReported' satisfies Reason, message: WAITING };
+    if (type === 'Progressing' && condition.status !== 'True' && !isAsked(request, claim)) {
+      return {
+        type,
+        status: 'True',
+        reason: 'SpecChanged' satisfies Reason,
+        message: 'The runtime has yet to see the change.',
+      };
+    }
+    const { status, reason, message } = condition;
+    return { type, status, reason, ...(message === '' ? {} : { message }) };
+  });
+};
+
+/** The end of a message is what `crossplane resource trace` shows of it. */
+const WAITING = 'Waiting for the runtime to act; if this stays, check the etcd-operator runtime Deployment.';
+
+const unreported = (existed: boolean): Condition[] => {
+  const reason: Reason = existed ? 'RecordLost' : 'Creating';
+  const message = existed
+    ? 'The EtcdQuorum has no status, yet this cluster exists. Waiting for the runtime to write it again; check its Deployment.'
+    : WAITING;
+  return [
+    // What ran before runs on without its record, so nothing is known to be down.
+    { type: 'Available', status: existed ? 'Unknown' : 'False', reason, message },
+    { type: 'Progressing', status: 'True', reason, message },
+    { type: 'Degraded', status: existed ? 'Unknown' : 'False', reason, message },
+    { type: 'Stalled', status: 'False', reason, message },
+  ];
+};
+
+/**
+ * Whether the runtime's answer is about the claim as it stands: the EtcdQuorum carries what the claim asks for, and its
+ * status has seen that. In the call that changes the EtcdQuorum it has not, and "settled" would be read by whoever waits
+ * for the change as done.
+ */
+const isAsked = (request: RunFunctionRequest, claim: Claim): boolean => {
+  const quorum = quorumOf(request);
+  const spec = record(quorum?.spec);
+  return isAnswered(quorum) && spec.replicas === claim.replicas && spec.version === claim.version;
+};
+
+const projectedStatus = (request: RunFunctionRequest, claim: Claim): ProjectedStatus => {
+  const status = quorumOf(request)?.status;
+  const observedGeneration = isAsked(request, claim) ? claim.generation : claim.status.observedGeneration;
+  const selector = Object.entries(memberSelector(claim.name))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');
+  return {
+    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+    selector,
+    ...(status?.phase === undefined ? lastKnown(claim) : fromQuorum(status, claim)),
+  };
+};
+
+const fromQuorum = (status: EtcdQuorumStatus, claim: Claim): ProjectedStatus => {
+  const clusterID = status.clusterID ?? claim.status.clusterID;
+  return {
+    ...(status.phase === undefined ? {} : { phase: status.phase }),
+    ...(status.members === undefined ? {} : { members: status.members }),
+    readyMembers: status.readyMembers ?? 0,
+    // The claim is one of the places that remember that this cluster exists; it must not forget because another did.
+    ...(clusterID === undefined ? {} : { clusterID }),
+    ...(status.version === undefined ? {} : { version: status.version }),
+    ...(status.leader === undefined ? {} : { leader: status.leader }),
+    voters: status.voters?.length ?? 0,
+    learners: status.learners?.length ?? 0,
+  };
+};
+
+/**
+ * Without the runtime's record nothing is known, and unknown is not zero: an autoscaler reads `readyMembers`. What was
+ * last known stays, and the conditions say that it is old.
+ */
+const lastKnown = (claim: Claim): ProjectedStatus => {
+  if (!isText(claim.status.clusterID)) {
+    return { phase: 'Pending', members: `0/${claim.replicas}`, readyMembers: 0, voters: 0, learners: 0 };
+  }
+  const { phase, members, readyMembers, clusterID, version, leader, voters, learners } = claim.status;
+  return Object.fromEntries(
+    Object.entries({ phase, members, readyMembers, clusterID, version, leader, voters, learners }).filter(
+      ([, value]) => value !== undefined,
+    ),
+  );
+};
