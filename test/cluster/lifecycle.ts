@@ -153,10 +153,11 @@ async function startFresh(parts: Parts): Promise<void> {
   const nodes = Promise.all(
     nodeNames.map(async (node) => {
       await bootNode(node);
-      await importImages(node, parts.system.slice(0, 1));
+      // Before the kubelet: a Pod that finds its image missing waits ten seconds before it looks again.
+      await importImages(node, [...parts.system, ...parts.extra]);
       await controlPlane;
       await startNodePrograms(node);
-      await importImages(node, [...parts.system.slice(1), ...parts.members, ...parts.extra]);
+      await importImages(node, parts.members);
     }),
   ).then(() => step('nodes and their images'));
   const base = controlPlane.then(() => applyBase()).then(() => step('DNS, volumes, registry and Crossplane applied'));
