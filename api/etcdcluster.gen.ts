@@ -55,7 +55,7 @@ export interface EtcdClusterStorage {
   retention?: EtcdClusterStorageRetention;
 }
 /**
- * Labels and annotations put on every object that is made for the cluster. Keys of the group etcd- operator.cozystack.io and keys that the operator sets itself are left out.
+ * Labels and annotations put on every object that is made for the cluster. Keys of the group etcd-operator.cozystack.io and keys that the operator sets itself are left out.
  */
 export interface EtcdClusterAdditionalMetadata {
   /**
@@ -185,7 +185,7 @@ export interface EtcdClusterSpec {
    */
   priorityClassName?: string;
   /**
-   * Labels and annotations put on every object that is made for the cluster. Keys of the group etcd- operator.cozystack.io and keys that the operator sets itself are left out.
+   * Labels and annotations put on every object that is made for the cluster. Keys of the group etcd-operator.cozystack.io and keys that the operator sets itself are left out.
    */
   additionalMetadata?: EtcdClusterAdditionalMetadata;
   /**

@@ -1,31 +1,27 @@
 /**
  * Writes what follows from the XRD and the CRDs: the TypeScript types in api/ and the reference in docs/api.md.
- * `--check` writes nothing, names the files that are out of step and exits 1.
+ * `--check` writes nothing, names the files that are out of step and exits 1. A folder may be given in place of this
+ * repository.
  */
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { kinds } from './schema.ts';
-import { typesOf } from './schema-types.ts';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { generated, outOfStep } from './generated.ts';
 
-const root = join(import.meta.dirname, '..');
-const check = process.argv.includes('--check');
+const { values, positionals } = parseArgs({ options: { check: { type: 'boolean' } }, allowPositionals: true });
+const root = positionals[0] ?? join(import.meta.dirname, '..');
 
-const generated = new Map<string, string>();
-for (const kind of await kinds(root)) {
-  generated.set(`api/${kind.kind.toLowerCase()}.gen.ts`, await typesOf(kind));
-}
-
-const stale: string[] = [];
-for (const [path, text] of generated) {
-  const present = await readFile(join(root, path), 'utf8').catch(() => undefined);
-  if (present === text) continue;
-  stale.push(path);
-  if (!check) await writeFile(join(root, path), text);
-}
-
-if (check && stale.length > 0) {
-  console.error(`out of step with xrds/ and runtime/crds/: ${stale.join(', ')}; run npm run generate`);
-  process.exitCode = 1;
+const files = await generated(root);
+const stale = await outOfStep(root, files);
+if (values.check) {
+  if (stale.length > 0) {
+    console.error(`out of step with xrds/ and runtime/crds/: ${stale.join(', ')}; run npm run generate`);
+    process.exitCode = 1;
+  }
 } else {
-  console.log(stale.length > 0 ? `wrote ${stale.join(', ')}` : `${generated.size} generated files are in step`);
+  for (const path of stale) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), files.get(path) ?? '');
+  }
+  if (stale.length > 0) console.log(`wrote ${stale.join(', ')}`);
 }

@@ -1,22 +1,6 @@
 /** TypeScript types of one kind, with a name for each part that code passes around. */
 import { compile, type JSONSchema } from 'json-schema-to-typescript';
-import { CROSSPLANE_CONDITIONS, CROSSPLANE_SPEC, type Kind, type Schema } from './schema.ts';
-
-/**
- * Parts of our schemas that are Kubernetes' own types. Their schema is spelled out in the YAML so that `kubectl explain`
- * and validation work; in TypeScript they are the types that the Pods we make of them have.
- */
-const KUBERNETES: Record<string, { module: string; type: string; array?: boolean }> = {
-  'EtcdCluster.spec.affinity': { module: 'core/v1', type: 'Affinity' },
-  'EtcdCluster.spec.resources': { module: 'core/v1', type: 'ResourceRequirements' },
-  'EtcdCluster.spec.tolerations': { module: 'core/v1', type: 'Toleration', array: true },
-  'EtcdCluster.spec.topologySpreadConstraints': { module: 'core/v1', type: 'TopologySpreadConstraint', array: true },
-  'EtcdCluster.spec.imagePullSecrets': { module: 'core/v1', type: 'LocalObjectReference', array: true },
-  'EtcdMember.spec.template.metadata': { module: 'meta/v1', type: 'ObjectMeta' },
-  'EtcdMember.spec.template.spec': { module: 'core/v1', type: 'PodSpec' },
-  'EtcdMember.spec.volumeClaimTemplate.metadata': { module: 'meta/v1', type: 'ObjectMeta' },
-  'EtcdMember.spec.volumeClaimTemplate.spec': { module: 'core/v1', type: 'PersistentVolumeClaimSpec' },
-};
+import { CROSSPLANE_CONDITIONS, CROSSPLANE_SPEC, type Kind, kubernetesType, type Schema } from './schema.ts';
 
 const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 const singular = (word: string): string => word.replace(/ies$/, 'y').replace(/s$/, '');
@@ -35,7 +19,7 @@ export const typesOf = async (kind: Kind): Promise<string> => {
 
   const convert = (schema: Schema, path: string[]): JSONSchema => {
     const described = schema.description === undefined ? {} : { description: schema.description };
-    const known = KUBERNETES[[kind.kind, ...path].join('.')];
+    const known = kubernetesType(kind, path.join('.'));
     if (known) {
       const names = imports.get(known.module) ?? new Set();
       imports.set(known.module, names.add(known.type));

@@ -62,6 +62,33 @@ interface Definition {
   };
 }
 
+/** A type of the package kubernetes-types. */
+export interface KubernetesType {
+  module: string;
+  type: string;
+  array?: boolean;
+}
+
+/**
+ * Parts of our schemas that are Kubernetes' own types. Their schema is spelled out in the YAML so that `kubectl explain`
+ * and validation work; in TypeScript they are the types that the Pods we make of them have.
+ */
+const KUBERNETES: Record<string, KubernetesType> = {
+  'EtcdCluster.spec.affinity': { module: 'core/v1', type: 'Affinity' },
+  'EtcdCluster.spec.resources': { module: 'core/v1', type: 'ResourceRequirements' },
+  'EtcdCluster.spec.tolerations': { module: 'core/v1', type: 'Toleration', array: true },
+  'EtcdCluster.spec.topologySpreadConstraints': { module: 'core/v1', type: 'TopologySpreadConstraint', array: true },
+  'EtcdCluster.spec.imagePullSecrets': { module: 'core/v1', type: 'LocalObjectReference', array: true },
+  'EtcdMember.spec.template.metadata': { module: 'meta/v1', type: 'ObjectMeta' },
+  'EtcdMember.spec.template.spec': { module: 'core/v1', type: 'PodSpec' },
+  'EtcdMember.spec.volumeClaimTemplate.metadata': { module: 'meta/v1', type: 'ObjectMeta' },
+  'EtcdMember.spec.volumeClaimTemplate.spec': { module: 'core/v1', type: 'PersistentVolumeClaimSpec' },
+};
+
+/** Kubernetes' own type of the field at this path, such as `spec.affinity`; undefined where the type is ours. */
+export const kubernetesType = (kind: Kind, path: string): KubernetesType | undefined =>
+  KUBERNETES[`${kind.kind}.${path}`];
+
 /**
  * What Crossplane 2 adds to the CRD it makes of a Namespaced XRD. Types need it, since functions read both; the schema
  * tests compare it with what the real `crossplane xrd convert` prints.
@@ -131,4 +158,24 @@ export const kinds = async (root: string): Promise<Kind[]> => {
     }
   }
   return found.sort((a, b) => (a.kind < b.kind ? -1 : 1));
+};
+
+export interface Field {
+  /** Where it stands: `spec.tolerations[].key` for a field of each item, `spec.nodeSelector{}` for each value of a map. */
+  path: string;
+  schema: Schema;
+  required: boolean;
+}
+
+/** Every field below a schema, each before the fields inside it. */
+export const fieldsOf = (schema: Schema, path = '', required = false): Field[] => {
+  const fields: Field[] = path === '' ? [] : [{ path, schema, required }];
+  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+    const below = path === '' ? name : `${path}.${name}`;
+    fields.push(...fieldsOf(inner, below, schema.required?.includes(name) ?? false));
+  }
+  if (schema.items) fields.push(...fieldsOf(schema.items, `${path}[]`));
+  if (typeof schema.additionalProperties === 'object')
+    fields.push(...fieldsOf(schema.additionalProperties, `${path}{}`));
+  return fields;
 };
