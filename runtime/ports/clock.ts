@@ -11,7 +11,7 @@ export type Clock = {
 /** Resolves after `ms`, or at once when `signal` is or becomes aborted; never rejects, so look at the signal after it. */
 export const pause = (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
+    if (signal?.aborted || ms <= 0) return resolve();
     const done = (): void => {
       cancel();
       signal?.removeEventListener('abort', done);

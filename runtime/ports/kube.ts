@@ -165,7 +165,7 @@ export type Kube = {
   ): Promise<{ items: Stored<T>[]; resourceVersion: string }>;
 
   /** `AlreadyExists` when the name is taken; `NamespaceTerminating` when the namespace is being deleted. */
-  create<T extends KubeObject>(resource: Resource<T>, object: T, options?: CreateOptions): Promise<Stored<T>>;
+  create<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options?: CreateOptions): Promise<Stored<T>>;
 
   /**
    * Server-side apply of exactly the fields in `object`, which must name itself (`metadata.name`, `metadata.namespace`).
@@ -176,7 +176,7 @@ export type Kube = {
    */
   apply<T extends KubeObject>(
     resource: Resource<T>,
-    object: Applied<T> & KubeObject,
+    object: Applied<NoInfer<T>> & KubeObject,
     options: ApplyOptions,
   ): Promise<Stored<T>>;
 
@@ -210,6 +210,22 @@ export type Kube = {
 
 /** `soon`: read again and try at once. `backoff`: wait, longer each time. `never`: the same call fails the same way. */
 export type KubeRetry = 'soon' | 'backoff' | 'never';
+
+/** What is told to users who have no access to our log. */
+export type EventNote = {
+  type: 'Normal' | 'Warning';
+  /** One UpperCamelCase word; the same in condition, log and metric. */
+  reason: string;
+  /** What is so and what to do. Cut at 1024 characters. Never a Secret. */
+  message: string;
+  /** What was done or not done, one word. */
+  action?: string | undefined;
+};
+
+export type KubeEvents = {
+  /** Never throws and never waits: an Event that cannot be written is dropped. `about` needs kind, name and uid. */
+  record(about: KubeObject, note: EventNote): void;
+};
 
 /** Every reason a {@link KubeFault} can have, with when to try again. */
 export const kubeFaultRetry = {
