@@ -135,6 +135,10 @@ for (const [verb, change] of [
     .action((name: NodeName, other?: NodeName) => change(name, other));
 }
 
+const apiServer = program.command('api-server').description('faults of the API server');
+apiServer.command('stop').action(() => localFaults.stopApiServer());
+apiServer.command('start').action(() => localFaults.startApiServer());
+
 program
   .command('heal')
   .description('undo all faults')

@@ -1,6 +1,8 @@
+import { startControlPlane } from './control-plane.ts';
 import { cutPair, healPair, isCut, type Pair, replug, unplug } from './network.ts';
 import { haltNodePrograms, nodeInit, powerOff, requireInit, startNodePrograms } from './node.ts';
-import { type NodeName, nodeNames } from './places.ts';
+import { daemon, type NodeName, nodeNames } from './places.ts';
+import { stopDaemon } from './processes.ts';
 
 /**
  * Faults of nodes and of the network between them. Each is idempotent. A node that loses power forgets what was cut between it and others, as
@@ -17,6 +19,10 @@ export type Faults = {
   /** Cuts a node off from everything, or only two nodes and their Pods from each other. Open connections hang. */
   cutLink(node: NodeName, other?: NodeName): Promise<void>;
   healLink(node: NodeName, other?: NodeName): Promise<void>;
+  /** Kills the API server. Everybody who watches it has to find their way back when it starts again. */
+  stopApiServer(): Promise<void>;
+  /** Returns when the API server is ready. */
+  startApiServer(): Promise<void>;
   /** Undoes all faults, for the end of a test. */
   healAll(): Promise<void>;
 };
@@ -34,25 +40,36 @@ export const localFaults: Faults = {
   startNode: (node) => startNodePrograms(node),
   cutLink: async (node, other) => (other === undefined ? unplug(node) : cutPair(await pair(node, other))),
   healLink: async (node, other) => (other === undefined ? replug(node) : healPair(await pair(node, other))),
+  stopApiServer: () => stopDaemon(daemon('kube-apiserver'), 0),
+  startApiServer: startControlPlane,
   async healAll() {
-    await Promise.all(nodeNames.map((node) => startNodePrograms(node)));
-    for (const [index, node] of nodeNames.entries()) {
-      await replug(node);
-      for (const other of nodeNames.slice(index + 1)) await healPair(await pair(node, other));
-    }
+    await startControlPlane();
+    await Promise.all(
+      nodeNames.map(async (node) => {
+        await startNodePrograms(node);
+        await replug(node);
+      }),
+    );
+    for (const [node, other] of nodePairs()) await healPair(await pair(node, other));
   },
 };
 
-/** The pairs of nodes that are cut from each other. */
+function nodePairs(): [NodeName, NodeName][] {
+  return nodeNames.flatMap((node, index) =>
+    nodeNames.slice(index + 1).map((other): [NodeName, NodeName] => [node, other]),
+  );
+}
+
+/** The pairs of nodes that are cut from each other. A node that is off has no cuts. */
 export async function cutPairs(): Promise<[NodeName, NodeName][]> {
   const found: [NodeName, NodeName][] = [];
-  for (const [index, node] of nodeNames.entries()) {
-    for (const other of nodeNames.slice(index + 1)) {
-      const member = (await nodeInit(node)) ?? (await nodeInit(other));
-      if (member === undefined) continue;
-      const seenFrom = (await nodeInit(node)) === undefined ? node : other;
-      if (await isCut(member, seenFrom)) found.push([node, other]);
-    }
+  for (const [node, other] of nodePairs()) {
+    const members = await Promise.all([nodeInit(node), nodeInit(other)]);
+    const cuts = await Promise.all([
+      members[0] !== undefined && isCut(members[0], other),
+      members[1] !== undefined && isCut(members[1], node),
+    ]);
+    if (cuts.includes(true)) found.push([node, other]);
   }
   return found;
 }

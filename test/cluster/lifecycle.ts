@@ -17,6 +17,7 @@ import { succeeds } from './command.ts';
 import { processesInGroups, removeGroups } from './control-groups.ts';
 import { answersReady, controlPlanePrograms, startControlPlane } from './control-plane.ts';
 import { ensurePackages } from './debian.ts';
+import { localFaults } from './faults.ts';
 import { certManager, ensureImages, memberImages, s3Server, systemImages } from './images.ts';
 import { withLock } from './lock.ts';
 import { makeBridge, removeBridge } from './network.ts';
@@ -93,9 +94,9 @@ export function neededBuilds(addons: readonly OptionalAddon[]): GoBuild[] {
 }
 
 /**
- * Brings the cluster up, whatever is there before: nothing, all of it, or the remains of one whose processes were killed. A cluster whose control
- * plane still runs is repaired and keeps its objects. Anything else is cleared away and made anew, because neither its etcd (which does not sync to
- * disk) nor the container runtimes' folders can be trusted after processes died in any order.
+ * Brings the cluster up, whatever is there before: nothing, all of it, or the remains of one whose processes were killed. A cluster whose etcd
+ * still runs is repaired and keeps its objects, and faults that were injected are undone. Anything else is cleared away and made anew, because that
+ * etcd does not sync to disk.
  */
 export async function up(options: UpOptions = {}): Promise<void> {
   const progress = options.progress ?? toStderr;
@@ -109,7 +110,7 @@ export async function up(options: UpOptions = {}): Promise<void> {
   const extra = await ensureImages(addonImages(addons), progress);
   await withLock(lockFile, progress, async () => {
     const record = await readRecord();
-    if (record !== undefined && (await controlPlaneRuns())) {
+    if (record !== undefined && (await findDaemon(daemon('etcd'))) !== undefined) {
       await repair(record, { system, members, extra, addons, progress });
     } else {
       await clear(progress);
@@ -129,13 +130,6 @@ type Parts = {
 
 function addonImages(addons: readonly OptionalAddon[]) {
   return addons.map((addon) => (addon === 'cert-manager' ? certManager : s3Server));
-}
-
-async function controlPlaneRuns(): Promise<boolean> {
-  for (const program of ['etcd', 'kube-apiserver'] as const) {
-    if ((await findDaemon(daemon(program))) === undefined) return false;
-  }
-  return answersReady();
 }
 
 async function startFresh(parts: Parts): Promise<void> {
@@ -168,12 +162,11 @@ async function startFresh(parts: Parts): Promise<void> {
 async function repair(record: ClusterRecord, parts: Parts): Promise<void> {
   await startControlPlane();
   await startRegistry();
-  for (const node of nodeNames) {
-    const state = await nodeState(node);
-    if (state.powered && state.programs.length === nodePrograms.length) continue;
-    parts.progress(`starting node ${node} again`);
-    await startNodePrograms(node);
+  for (const { node, powered, programs } of await Promise.all(nodeNames.map(nodeState))) {
+    if (!powered) parts.progress(`node ${node} is off; starting it`);
+    else if (programs.length < nodePrograms.length) parts.progress(`starting what is missing on node ${node}`);
   }
+  await localFaults.healAll();
   const missing = parts.addons.filter((addon) => !record.applied.includes(addon));
   if (missing.length > 0) await Promise.all(nodeNames.map((node) => importImages(node, parts.extra)));
   if (!record.applied.includes('base')) await applyBase();
