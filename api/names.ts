@@ -16,6 +16,8 @@ export const LABELS = {
   incarnation: `${GROUP}/incarnation`,
   /** `voter` once the runtime has proven the member's identity; the client Service selects it. Absent before. */
   role: `${GROUP}/role`,
+  /** On a volume that outlived its cluster: the name of that cluster, in place of {@link LABELS.cluster}. */
+  retained: `${GROUP}/retained-from`,
 } as const;
 
 export const ROLE_VOTER = 'voter';

@@ -1,0 +1,586 @@
+/**
+ * Carries out one step. No decisions here: each effect is safe to repeat, guarded by UID or resource version, and what
+ * the API server or etcd refuses comes back as a value.
+ */
+import { randomUUID } from 'node:crypto';
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
+import type { EtcdMember, EtcdMemberResourceRef, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorum, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import {
+  ANNOTATIONS,
+  API_VERSION,
+  clusterLabels,
+  GROUP,
+  incarnationName,
+  LABELS,
+  MEMBER_FINALIZER,
+  ROLE_VOTER,
+  voterSelector,
+} from '../../api/names.ts';
+import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
+import type { Observed } from '../core/observed.ts';
+import type { Decision } from '../core/plan.ts';
+import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
+import type { ObjectName, Placement, Step } from '../core/steps.ts';
+import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
+import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
+import { clientAddress, contentHash } from './observe.ts';
+import { mergeTo } from './status-patch.ts';
+import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
+
+export type Outcome =
+  /** Look again at once. */
+  | { readonly was: 'done' }
+  /** Nothing wrong, nothing done: look again after a moment. */
+  | { readonly was: 'early'; readonly recheckMs: number; readonly why: string }
+  /** Refused or failed; the pass reports it and backs off. */
+  | { readonly was: 'refused'; readonly fault: StepFault };
+
+const DONE: Outcome = { was: 'done' };
+const EARLY_MS = 200;
+const UNHEALTHY_MS = 1_000;
+
+type Scene = {
+  readonly world: World;
+  readonly decision: Decision;
+  readonly seen: Observed;
+  readonly signal: AbortSignal;
+};
+
+/** Answers to our writes go into the cache, so that the next pass sees what this one did. */
+const keep = <T extends KubeObject>(cache: Cache<T>, object: Stored<T>): void => cache.observe(object);
+
+const patchPod = async (
+  { world, seen, signal }: Scene,
+  pod: ObjectName,
+  metadata: Record<string, unknown>,
+): Promise<void> => {
+  try {
+    keep(
+      world.caches.pods,
+      await world.kube.mergePatch<Pod>(
+        { resource: resources.pods, namespace: seen.namespace, name: pod.name },
+        { metadata: { uid: pod.uid, ...metadata } },
+        { signal, fieldManager: FIELD_MANAGER },
+      ),
+    );
+  } catch (error) {
+    // Gone, or another Pod under this name: the next pass sees that.
+    if (!isFault(error, 'NotFound', 'Conflict')) throw error;
+  }
+};
+
+const patchVolume = async (
+  { world, seen, signal }: Scene,
+  name: string,
+  metadata: Record<string, unknown>,
+): Promise<void> => {
+  try {
+    keep(
+      world.caches.volumes,
+      await world.kube.mergePatch<PersistentVolumeClaim>(
+        { resource: resources.persistentvolumeclaims, namespace: seen.namespace, name },
+        { metadata },
+        { signal, fieldManager: FIELD_MANAGER },
+      ),
+    );
+  } catch (error) {
+    if (!isFault(error, 'NotFound', 'Conflict')) throw error;
+  }
+};
+
+/** Notes on the volume how far its member had come, before it stops or starts; a floor only ever rises. */
+const raiseFloor = async (scene: Scene, volume: string): Promise<void> => {
+  const highest = scene.world.revisions.get(volume);
+  const present = scene.seen.members.flatMap(({ volumes }) => volumes).find(({ name }) => name === volume);
+  if (highest === undefined || present === undefined || highest <= (present.revisionFloor ?? -1n)) return;
+  if (present.memberID === undefined) return;
+  await patchVolume(scene, volume, { uid: present.uid, annotations: { [ANNOTATIONS.revisionFloor]: String(highest) } });
+};
+
+const deleteObject = async (
+  { world, seen, signal }: Scene,
+  resource: Resource,
+  { name, uid }: ObjectName,
+): Promise<void> => {
+  await world.kube.delete({ resource, namespace: seen.namespace, name }, { uid, signal });
+};
+
+/**
+ * Replaces the quorum's status as a whole. The resource version makes it a compare-and-swap: an attempt or an operation
+ * is recorded by exactly one process, and on top of what it has seen.
+ */
+export const writeQuorum = async (
+  { world, seen, signal }: Pick<Scene, 'world' | 'seen' | 'signal'>,
+  status: EtcdQuorumStatus,
+): Promise<void> => {
+  const stored = world.caches.quorums.get(seen.namespace, seen.cluster);
+  if (stored === undefined) throw new KubeFault('NotFound', `EtcdQuorum ${seen.namespace}/${seen.cluster} is gone`);
+  keep(
+    world.caches.quorums,
+    await world.kube.mergePatch<EtcdQuorum>(
+      { resource: kinds.quorums, namespace: seen.namespace, name: seen.cluster },
+      {
+        metadata: { uid: stored.metadata.uid, resourceVersion: stored.metadata.resourceVersion },
+        status: mergeTo(stored.status ?? {}, status),
+      },
+      { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
+    ),
+  );
+};
+
+export const writeMember = async (
+  { world, seen, signal }: Pick<Scene, 'world' | 'seen' | 'signal'>,
+  member: ObjectName,
+  status: EtcdMemberStatus,
+): Promise<void> => {
+  const stored = world.caches.members.get(seen.namespace, member.name);
+  try {
+    keep(
+      world.caches.members,
+      await world.kube.mergePatch<EtcdMember>(
+        { resource: kinds.members, namespace: seen.namespace, name: member.name },
+        { metadata: { uid: member.uid }, status: mergeTo(stored?.status ?? {}, status) },
+        { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
+      ),
+    );
+  } catch (error) {
+    if (!isFault(error, 'NotFound', 'Conflict')) throw error;
+  }
+};
+
+/** The status as it stands, with what this step changes; the report is taken along so that one write does for both. */
+const changeQuorum = (scene: Scene, change: Partial<EtcdQuorumStatus>): Promise<void> => {
+  const before = scene.decision.situation.quorum?.status ?? {};
+  const reported = quorumStatus(scene.decision)?.status ?? before;
+  const next = { ...reported, ...change };
+  return writeQuorum(
+    scene,
+    Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined)) as EtcdQuorumStatus,
+  );
+};
+
+/** Finalizer, references and the claim's UID in one apply, by UID: before anything exists that would need them. */
+const claimSlot = async (scene: Scene, member: ObjectName, refs: readonly EtcdMemberResourceRef[]): Promise<void> => {
+  const { world, seen, signal, decision } = scene;
+  const clusterUID =
+    decision.situation.quorum?.controllerUID ?? seen.members.find(({ name }) => name === member.name)?.firstClaim;
+  keep(
+    world.caches.members,
+    await world.kube.apply<EtcdMember>(
+      kinds.members,
+      {
+        apiVersion: API_VERSION,
+        kind: 'EtcdMember',
+        metadata: {
+          name: member.name,
+          namespace: seen.namespace,
+          uid: member.uid,
+          finalizers: [MEMBER_FINALIZER],
+          ...(clusterUID === undefined ? {} : { annotations: { [ANNOTATIONS.clusterUID]: clusterUID } }),
+        },
+        spec: { resourceRefs: [...refs] },
+      } as unknown as EtcdMember,
+      { fieldManager: FIELD_MANAGER, force: true, signal },
+    ),
+  );
+};
+
+const createOnce = async <T extends KubeObject>(
+  { world, signal }: Scene,
+  resource: Resource<T>,
+  cache: Cache<T>,
+  object: T,
+): Promise<void> => {
+  try {
+    keep(cache, await world.kube.create(resource, object, { signal, fieldManager: FIELD_MANAGER }));
+  } catch (error) {
+    // Names are never reused: what stands there is what an earlier try of this very step made.
+    if (!isFault(error, 'AlreadyExists')) throw error;
+  }
+};
+
+const REFUSALS = ['Invalid', 'Forbidden', 'BadRequest'] as const;
+
+const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | undefined> => {
+  const { world, seen, decision } = scene;
+  const member = seen.members.find(({ uid }) => uid === place.member.uid);
+  if (member === undefined) return undefined;
+  const of: Incarnation = {
+    namespace: seen.namespace,
+    member: member.name,
+    spec: member.spec,
+    templateHash: contentHash(member.spec.template),
+    token: place.incarnation,
+    config: place.config,
+    clusterUID: decision.situation.quorum?.controllerUID,
+  };
+  const name = incarnationName(member.name, place.incarnation);
+  await raiseFloor(scene, name);
+  if (!member.finalized || member.claimedPod !== name) await claimSlot(scene, place.member, incarnationRefs(of));
+  let volumeMade = !place.makeVolume;
+  try {
+    const volume = memberVolume(of);
+    if (place.makeVolume && volume !== undefined) {
+      await createOnce(scene, resources.persistentvolumeclaims, world.caches.volumes, volume);
+      volumeMade = true;
+    }
+    await createOnce(scene, resources.pods, world.caches.pods, memberPod(of));
+  } catch (error) {
+    if (!isFault(error, ...REFUSALS)) throw error;
+    // References say "it may have existed", so that a lost volume is never taken for one not made yet. Here it is
+    // certain that nothing was made; without this, the attempt would be given up for a volume that never was.
+    const nothingMade = place.makeVolume ? !volumeMade : member.spec.storage.medium === 'Memory';
+    if (nothingMade) await claimSlot(scene, place.member, []);
+    return { reason: 'PodRefused', message: error.message };
+  }
+  if (member.retry) {
+    await world.kube.mergePatch(
+      { resource: kinds.members, namespace: seen.namespace, name: member.name },
+      { metadata: { uid: member.uid, annotations: { [ANNOTATIONS.retry]: null } } },
+      { signal: scene.signal, fieldManager: FIELD_MANAGER },
+    );
+  }
+  return undefined;
+};
+
+const adopt = async (scene: Scene, clusterUID: string): Promise<void> => {
+  const { world, seen, signal } = scene;
+  const owner = [controlledBy(seen.cluster, clusterUID)];
+  const pods = seen.members
+    .flatMap((member) => member.pods)
+    .filter((pod) => !pod.deleting && pod.controllerUID !== clusterUID);
+  await Promise.all(pods.map((pod) => patchPod(scene, pod, { ownerReferences: owner })));
+  for (const member of seen.members.filter(({ deleting, finalized }) => !deleting && finalized)) {
+    await claimSlot(scene, member, member.spec.resourceRefs ?? []);
+  }
+  for (const volume of seen.members.flatMap((member) => member.volumes)) {
+    if (volume.clusterUID === clusterUID || volume.deleting) continue;
+    await patchVolume(scene, volume.name, { uid: volume.uid, annotations: { [ANNOTATIONS.clusterUID]: clusterUID } });
+  }
+  if (seen.budget !== undefined && seen.budget.controllerUID !== clusterUID) {
+    keep(
+      world.caches.budgets,
+      await world.kube.mergePatch<PodDisruptionBudget>(
+        { resource: resources.poddisruptionbudgets, namespace: seen.namespace, name: seen.cluster },
+        { metadata: { uid: seen.budget.uid, ownerReferences: owner } },
+        { signal, fieldManager: FIELD_MANAGER },
+      ),
+    );
+  }
+  await changeQuorum(scene, { clusterUID });
+};
+
+const admit = async (scene: Scene, pod: Extract<Step, { do: 'Admit' }>['pods'][number]): Promise<void> => {
+  const { decision, seen } = scene;
+  const clusterUID = decision.situation.quorum?.controllerUID;
+  if (pod.volume !== undefined) {
+    const present = seen.members.flatMap(({ volumes }) => volumes).find(({ name }) => name === pod.volume);
+    const floor = present?.revisionFloor ?? 0n;
+    await patchVolume(scene, pod.volume, {
+      annotations: {
+        [ANNOTATIONS.clusterID]: pod.clusterID,
+        [ANNOTATIONS.memberID]: pod.memberID,
+        [ANNOTATIONS.revisionFloor]: String(pod.revision > floor ? pod.revision : floor),
+        ...(clusterUID === undefined ? {} : { [ANNOTATIONS.clusterUID]: clusterUID }),
+      },
+    });
+  }
+  await patchPod(scene, pod, {
+    labels: { [LABELS.role]: ROLE_VOTER },
+    annotations: { [ANNOTATIONS.verifiedContainer]: pod.container },
+  });
+};
+
+const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>): Promise<void> => {
+  const { world, seen, signal, decision } = scene;
+  const { quorum } = decision.situation;
+  const name = seen.cluster;
+  if (step.minAvailable === undefined) {
+    if (seen.budget !== undefined)
+      await deleteObject(scene, resources.poddisruptionbudgets, { name, uid: seen.budget.uid });
+    return;
+  }
+  const extra = quorum?.spec.additionalMetadata;
+  const own = ([key]: [string, string]): boolean => !key.startsWith(`${GROUP}/`);
+  keep(
+    world.caches.budgets,
+    await world.kube.apply<PodDisruptionBudget>(
+      resources.poddisruptionbudgets,
+      {
+        apiVersion: 'policy/v1',
+        kind: 'PodDisruptionBudget',
+        metadata: {
+          name,
+          namespace: seen.namespace,
+          labels: { ...Object.fromEntries(Object.entries(extra?.labels ?? {}).filter(own)), ...clusterLabels(name) },
+          annotations: Object.fromEntries(Object.entries(extra?.annotations ?? {}).filter(own)),
+          ...(quorum?.controllerUID === undefined
+            ? {}
+            : { ownerReferences: [controlledBy(name, quorum.controllerUID)] }),
+        },
+        spec: {
+          // An integer: a percentage or maxUnavailable needs a controller with /scale that counts only voters.
+          minAvailable: step.minAvailable,
+          selector: { matchLabels: voterSelector(name) },
+          unhealthyPodEvictionPolicy: step.alwaysEvictUnhealthy ? 'AlwaysAllow' : 'IfHealthyBudget',
+        },
+      },
+      { fieldManager: FIELD_MANAGER, force: true, signal },
+    ),
+  );
+  if (quorum === undefined || (quorum.spec.resourceRefs ?? []).length > 0) return;
+  keep(
+    world.caches.quorums,
+    await world.kube.apply<EtcdQuorum>(
+      kinds.quorums,
+      {
+        apiVersion: API_VERSION,
+        kind: 'EtcdQuorum',
+        metadata: { name, namespace: seen.namespace, uid: quorum.uid },
+        spec: { resourceRefs: [{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', name }] },
+      } as unknown as EtcdQuorum,
+      { fieldManager: FIELD_MANAGER, force: true, signal },
+    ),
+  );
+};
+
+/** A member that can carry out a membership call: the leader, or else whoever knows one. */
+const speaker = ({ world, decision }: Scene): EtcdMemberClient => {
+  const { held, leaderID } = decision.situation;
+  const able = held.filter(({ pod, identity }) => pod?.ip !== undefined && identity.is === 'proven');
+  const chosen = able.find(({ memberID }) => memberID === leaderID) ?? able[0];
+  if (chosen?.pod?.ip === undefined) throw new KubeFault('Unavailable', 'no member with a proven identity answers');
+  return world.etcd.at({ url: clientAddress(chosen.pod.ip) });
+};
+
+const early = (fault: EtcdFault): Outcome | undefined =>
+  fault.reason === 'LearnerNotReady'
+    ? { was: 'early', recheckMs: EARLY_MS, why: fault.message }
+    : fault.reason === 'UnhealthyCluster' || fault.reason === 'NotEnoughStarted' || fault.retry === 'soon'
+      ? { was: 'early', recheckMs: UNHEALTHY_MS, why: fault.message }
+      : undefined;
+
+/** `settledBy` are the refusals that mean: it has been done before. */
+const membershipCall = async (
+  call: () => Promise<unknown>,
+  ...settledBy: readonly EtcdFault['reason'][]
+): Promise<Outcome> => {
+  try {
+    await call();
+    return DONE;
+  } catch (error) {
+    if (!(error instanceof EtcdFault)) throw error;
+    if (settledBy.includes(error.reason)) return DONE;
+    return early(error) ?? { was: 'refused', fault: { reason: 'ClusterUnreachable', message: error.message } };
+  }
+};
+
+const endOperation = async (scene: Scene, step: Extract<Step, { do: 'EndOperation' }>): Promise<void> => {
+  const { seen, decision } = scene;
+  const member = seen.members.find(({ name }) => name === step.target);
+  if (member !== undefined && (step.outcome === 'removed' || step.outcome === 'emptied')) {
+    const removed = step.outcome === 'removed';
+    const { clusterID, clusterUID } = member.status;
+    // No incarnation any more: the record of the old one must not be taken for the next one's.
+    await writeMember(scene, member, {
+      phase: removed ? 'Removed' : 'Pending',
+      ...(clusterID === undefined ? {} : { clusterID }),
+      ...(clusterUID === undefined ? {} : { clusterUID }),
+      observedGeneration: member.generation,
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'False',
+          reason: removed ? 'Removed' : 'Replacing',
+          message: removed ? 'it has left the cluster and its volume is gone' : 'a new member takes its place',
+          lastTransitionTime: new Date(seen.now).toISOString(),
+          observedGeneration: member.generation,
+        },
+        {
+          type: 'Synced',
+          status: 'True',
+          reason: 'Settled',
+          message: 'the runtime follows this member',
+          lastTransitionTime: new Date(seen.now).toISOString(),
+          observedGeneration: member.generation,
+        },
+      ],
+    });
+    if (!member.deleting) await claimSlot(scene, member, []);
+  }
+  const { operation: _ended, ...rest } = quorumStatus(decision)?.status ?? decision.situation.quorum?.status ?? {};
+  await writeQuorum(scene, rest);
+};
+
+/** One more look past every cache: a Pod or volume that nobody holds any more would be left behind for ever. */
+const releaseMember = async ({ world, seen, signal }: Scene, member: ObjectName): Promise<void> => {
+  const labelSelector = `${LABELS.cluster}=${seen.cluster},${LABELS.member}=${member.name}`;
+  const left = await Promise.all([
+    world.kube.list(resources.pods, { namespace: seen.namespace, labelSelector, signal }),
+    world.kube.list(resources.persistentvolumeclaims, { namespace: seen.namespace, labelSelector, signal }),
+  ]);
+  if (left.some(({ items }) => items.length > 0)) return;
+  const ref = { resource: kinds.members, namespace: seen.namespace, name: member.name };
+  const stored = await world.kube.get<EtcdMember>(ref, { signal });
+  if (stored === undefined || stored.metadata.uid !== member.uid) return;
+  const finalizers = (stored.metadata.finalizers ?? []).filter((name) => name !== MEMBER_FINALIZER);
+  try {
+    keep(
+      world.caches.members,
+      await world.kube.mergePatch<EtcdMember>(
+        ref,
+        { metadata: { uid: member.uid, resourceVersion: stored.metadata.resourceVersion, finalizers } },
+        { signal, fieldManager: FIELD_MANAGER },
+      ),
+    );
+  } catch (error) {
+    if (!isFault(error, 'NotFound')) throw error;
+  }
+};
+
+const retain = (scene: Scene, { name, uid }: ObjectName): Promise<void> =>
+  // Without the label nothing of ours will ever touch it again, nor take it for a volume of a later cluster.
+  patchVolume(scene, name, {
+    uid,
+    labels: { [LABELS.cluster]: null, [LABELS.retained]: scene.seen.cluster },
+  });
+
+const teardown = async (scene: Scene, step: Extract<Step, { do: 'Teardown' }>): Promise<void> => {
+  await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
+  await Promise.all(
+    step.volumes.map((volume) =>
+      volume.retain ? retain(scene, volume) : deleteObject(scene, resources.persistentvolumeclaims, volume),
+    ),
+  );
+  if (step.budget !== undefined) await deleteObject(scene, resources.poddisruptionbudgets, step.budget);
+  for (const member of step.release) await releaseMember(scene, member);
+};
+
+const deletePods = async (scene: Scene, pods: readonly ObjectName[]): Promise<void> => {
+  await Promise.all(
+    pods.map(async (pod) => {
+      await raiseFloor(scene, pod.name);
+      await deleteObject(scene, resources.pods, pod);
+    }),
+  );
+};
+
+const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
+  const { world, seen, signal, decision } = scene;
+  switch (step.do) {
+    case 'Wait':
+    case 'AskHuman':
+    case 'Settled':
+      return DONE;
+    case 'RecordAttempt': {
+      const members = step.members.map((name) => ({ name, incarnation: world.drawToken() }));
+      const uid = decision.situation.quorum?.controllerUID ?? decision.situation.quorum?.uid ?? '';
+      const startedAt = new Date(seen.now).toISOString();
+      await changeQuorum(scene, {
+        phase: 'Bootstrapping',
+        bootstrap: { attempt: step.attempt, token: `${uid}-${step.attempt}`, members, startedAt },
+      });
+      return DONE;
+    }
+    case 'AbandonAttempt': {
+      const bootstrap = decision.situation.quorum?.status.bootstrap;
+      if (bootstrap !== undefined) await changeQuorum(scene, { bootstrap: { ...bootstrap, abandoned: step.why } });
+      return DONE;
+    }
+    case 'ClearAttempt':
+      await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
+      await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));
+      return DONE;
+    case 'BringUp': {
+      const faults = await Promise.all(step.places.map((place) => bringUp(scene, place)));
+      const fault = faults.find((one) => one !== undefined);
+      return fault === undefined ? DONE : { was: 'refused', fault };
+    }
+    case 'Latch':
+      await changeQuorum(scene, { clusterID: step.clusterID });
+      return DONE;
+    case 'ForgetRecord':
+      await writeQuorum(scene, {});
+      return DONE;
+    case 'Adopt':
+      await adopt(scene, step.clusterUID);
+      return DONE;
+    case 'Configure':
+      await Promise.all(
+        step.pods.map((pod) => patchPod(scene, pod, { annotations: { [ANNOTATIONS.config]: pod.config } })),
+      );
+      return DONE;
+    case 'Admit':
+      await Promise.all(step.pods.map((pod) => admit(scene, pod)));
+      return DONE;
+    case 'Dismiss':
+      await Promise.all(
+        step.pods.map((pod) =>
+          patchPod(scene, pod, {
+            labels: { [LABELS.role]: null },
+            annotations: { [ANNOTATIONS.verifiedContainer]: null },
+          }),
+        ),
+      );
+      await Promise.all(step.pods.map((pod) => raiseFloor(scene, pod.name)));
+      return DONE;
+    case 'StopImpostor': {
+      // The mark first: without it, the next pass would start a Pod on this volume again.
+      const slot = decision.situation.slots.find(({ member }) => member.uid === step.member.uid);
+      const status = slot === undefined ? undefined : memberStatus(decision.situation, slot);
+      if (status !== undefined) await writeMember(scene, step.member, status);
+      await deleteObject(scene, resources.pods, step.pod);
+      return DONE;
+    }
+    case 'DeletePods':
+      await deletePods(scene, step.pods);
+      return DONE;
+    case 'SetBudget':
+      await setBudget(scene, step);
+      return DONE;
+    case 'BeginOperation':
+      await changeQuorum(scene, {
+        operation: {
+          id: randomUUID(),
+          kind: step.kind,
+          target: step.target,
+          step: 'begun',
+          since: new Date(seen.now).toISOString(),
+          ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
+          ...(step.kind === 'AddMember' ? { incarnation: world.drawToken() } : {}),
+        },
+      });
+      return DONE;
+    case 'AddLearner':
+      return membershipCall(async () => {
+        const { memberId } = await speaker(scene).memberAddLearner([step.peerURL], { signal });
+        const operation = decision.situation.quorum?.status.operation;
+        if (operation !== undefined) {
+          await changeQuorum(scene, { operation: { ...operation, step: 'added', memberID: memberId } });
+        }
+      }, 'PeerURLExists');
+    case 'Promote':
+      return membershipCall(() => speaker(scene).memberPromote(step.memberID, { signal }), 'NotALearner');
+    case 'MoveLeader':
+      return membershipCall(() => speaker(scene).moveLeader(step.to, { signal }));
+    case 'RemoveMember':
+      return membershipCall(() => speaker(scene).memberRemove(step.memberID, { signal }), 'MemberNotFound');
+    case 'Retire':
+      await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
+      await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));
+      return DONE;
+    case 'EndOperation':
+      await endOperation(scene, step);
+      return DONE;
+    case 'Teardown':
+      await teardown(scene, step);
+      return DONE;
+    default:
+      return step satisfies never;
+  }
+};
+
+export const act = (world: World, decision: Decision, signal: AbortSignal): Promise<Outcome> =>
+  perform({ world, decision, seen: decision.situation.seen, signal }, decision.step);

@@ -1,0 +1,346 @@
+/** Gathers one honest value about one cluster: from caches what watches keep fresh, from the servers what must be exact. */
+import { createHash } from 'node:crypto';
+import type { ContainerState, ContainerStatus, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { EtcdMember } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import { ANNOTATIONS, CONTAINER, LABELS, MEMBER_FINALIZER, ordinalOf, PORTS, ROLE_VOTER } from '../../api/names.ts';
+import {
+  type Fact,
+  known,
+  type Observed,
+  type SeenBudget,
+  type SeenClaim,
+  type SeenContainer,
+  type SeenMember,
+  type SeenPod,
+  type SeenQuorum,
+  type SeenVolume,
+  unknown,
+} from '../core/observed.ts';
+import type { EtcdMemberClient, EtcdMembership } from '../ports/etcd.ts';
+import { resources, type Stored } from '../ports/kube.ts';
+import { type ClusterName, clusterKey, type World } from './world.ts';
+
+const STATUS_DEADLINE_MS = 1_000;
+const LIST_DEADLINE_MS = 2_000;
+/** Before this age a pending volume is asked for no reasons: provisioning takes its moment. */
+const VOLUME_PATIENCE_MS = 4_000;
+
+const milliseconds = (time: string | undefined): number | undefined =>
+  time === undefined ? undefined : Date.parse(time);
+
+/** Equal for equal values whatever the order of their keys: the API server keeps none. */
+export const contentHash = (value: unknown): string =>
+  createHash('sha256').update(canonical(value)).digest('hex').slice(0, 32);
+const canonical = (value: unknown): string =>
+  Array.isArray(value)
+    ? `[${value.map(canonical).join(',')}]`
+    : typeof value === 'object' && value !== null
+      ? `{${Object.entries(value)
+          .filter(([, part]) => part !== undefined)
+          .toSorted(([a], [b]) => (a < b ? -1 : 1))
+          .map(([key, part]) => `${JSON.stringify(key)}:${canonical(part)}`)
+          .join(',')}}`
+      : JSON.stringify(value);
+
+const controllerUID = (object: { metadata?: Pod['metadata'] }): string | undefined =>
+  object.metadata?.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'EtcdCluster')?.uid;
+
+const exitOf = (state: ContainerState | undefined): SeenContainer['lastExit'] =>
+  state?.terminated === undefined
+    ? undefined
+    : {
+        code: state.terminated.exitCode,
+        reason: state.terminated.reason ?? '',
+        message: state.terminated.message ?? '',
+        signal: state.terminated.signal,
+      };
+
+const seenContainer = (status: ContainerStatus | undefined): SeenContainer => {
+  const { state, lastState, containerID, ready, restartCount } = status ?? {};
+  return {
+    id: containerID === undefined || containerID === '' ? undefined : containerID,
+    state:
+      state?.running !== undefined
+        ? 'running'
+        : state?.terminated !== undefined
+          ? 'terminated'
+          : state?.waiting !== undefined
+            ? 'waiting'
+            : 'unknown',
+    ready: ready ?? false,
+    restarts: restartCount ?? 0,
+    waitingReason: state?.waiting?.reason,
+    waitingMessage: state?.waiting?.message,
+    startedAt: milliseconds(state?.running?.startedAt),
+    lastExit: exitOf(state) ?? exitOf(lastState),
+  };
+};
+
+const podURL = (ip: string, port: number): string => `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
+
+/** Client URL of a Pod, by address: names lag behind Pods by the time a DNS cache keeps them. */
+export const clientAddress = (ip: string): string => podURL(ip, PORTS.client);
+
+const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Promise<SeenPod> => {
+  const { metadata, status } = pod;
+  const container = seenContainer(status?.containerStatuses?.find(({ name }) => name === CONTAINER));
+  const ip = status?.podIP;
+  const condition = (type: string) => status?.conditions?.find((one) => one.type === type);
+  const scheduled = condition('PodScheduled');
+  const etcd: SeenPod['etcd'] =
+    container.state !== 'running' || ip === undefined
+      ? unknown('etcd is not running')
+      : await world.etcd
+          .at({ url: clientAddress(ip) })
+          .status({ signal, deadlineMs: STATUS_DEADLINE_MS })
+          .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error)));
+  if (etcd.known) {
+    const highest = world.revisions.get(metadata.name) ?? 0n;
+    if (etcd.value.revision > highest) world.revisions.set(metadata.name, etcd.value.revision);
+  }
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    incarnation: metadata.labels?.[LABELS.incarnation] ?? '',
+    deleting: metadata.deletionTimestamp !== undefined,
+    phase: (status?.phase ?? 'Unknown') as SeenPod['phase'],
+    node: pod.spec?.nodeName,
+    ip,
+    ready: condition('Ready')?.status === 'True',
+    unschedulable: scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined,
+    createdAt: milliseconds(metadata.creationTimestamp) ?? world.clock.now(),
+    controllerUID: controllerUID(pod),
+    voterRole: metadata.labels?.[LABELS.role] === ROLE_VOTER,
+    config: metadata.annotations?.[ANNOTATIONS.config],
+    templateHash: metadata.annotations?.[ANNOTATIONS.template],
+    verifiedContainer: metadata.annotations?.[ANNOTATIONS.verifiedContainer],
+    container,
+    etcd,
+  };
+};
+
+/** The provisioner's last complaint. Only events tell it, and only the API server has them. */
+const volumeTrouble = async (
+  world: World,
+  volume: Stored<PersistentVolumeClaim>,
+  signal: AbortSignal,
+): Promise<string | undefined> => {
+  const age = world.clock.now() - (milliseconds(volume.metadata.creationTimestamp) ?? 0);
+  if (volume.status?.phase === 'Bound' || age < VOLUME_PATIENCE_MS) return undefined;
+  const { namespace } = volume.metadata;
+  const { items } = await world.kube
+    .list(resources.events, { namespace, fieldSelector: `involvedObject.uid=${volume.metadata.uid}`, signal })
+    .catch(() => ({ items: [] }));
+  const complaints = items
+    .filter(({ type }) => type === 'Warning')
+    .toSorted((a, b) => (a.lastTimestamp ?? '').localeCompare(b.lastTimestamp ?? ''));
+  return complaints.at(-1)?.message;
+};
+
+const seenVolume = async (
+  world: World,
+  volume: Stored<PersistentVolumeClaim>,
+  signal: AbortSignal,
+): Promise<SeenVolume> => {
+  const { metadata, status } = volume;
+  const note = (key: string): string | undefined => metadata.annotations?.[key];
+  const floor = note(ANNOTATIONS.revisionFloor);
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    incarnation: metadata.labels?.[LABELS.incarnation] ?? '',
+    deleting: metadata.deletionTimestamp !== undefined,
+    phase: (status?.phase ?? 'Pending') as SeenVolume['phase'],
+    createdAt: milliseconds(metadata.creationTimestamp) ?? world.clock.now(),
+    clusterUID: note(ANNOTATIONS.clusterUID),
+    clusterID: note(ANNOTATIONS.clusterID),
+    memberID: note(ANNOTATIONS.memberID),
+    revisionFloor: floor !== undefined && /^\d+$/.test(floor) ? BigInt(floor) : undefined,
+    trouble: await volumeTrouble(world, volume, signal),
+  };
+};
+
+const seenMember = (
+  member: Stored<EtcdMember>,
+  ordinal: number,
+  pods: readonly SeenPod[],
+  volumes: readonly SeenVolume[],
+): SeenMember => {
+  const { metadata, spec, status } = member;
+  return {
+    name: metadata.name,
+    ordinal,
+    uid: metadata.uid,
+    generation: metadata.generation ?? 0,
+    deleting: metadata.deletionTimestamp !== undefined,
+    composed: metadata.labels?.['crossplane.io/composite'] !== undefined,
+    controllerUID: controllerUID(member),
+    finalized: metadata.finalizers?.includes(MEMBER_FINALIZER) ?? false,
+    firstClaim: metadata.annotations?.[ANNOTATIONS.clusterUID] ?? status?.clusterUID,
+    retry: metadata.annotations?.[ANNOTATIONS.retry] !== undefined,
+    claimedPod: spec.resourceRefs?.find(({ kind }) => kind === 'Pod')?.name,
+    spec,
+    status: status ?? {},
+    templateHash: contentHash(spec.template),
+    pods,
+    volumes,
+  };
+};
+
+const seenQuorum = (quorum: Stored<EtcdQuorum>): SeenQuorum => ({
+  uid: quorum.metadata.uid,
+  generation: quorum.metadata.generation ?? 0,
+  deleting: quorum.metadata.deletionTimestamp !== undefined,
+  controllerUID: controllerUID(quorum),
+  spec: quorum.spec,
+  status: quorum.status ?? {},
+});
+
+/** The leader answers best: a follower only passes the question on. */
+const memberList = async (
+  world: World,
+  pods: readonly SeenPod[],
+  signal: AbortSignal,
+): Promise<Fact<EtcdMembership>> => {
+  const led = pods.filter(({ etcd }) => etcd.known && etcd.value.leaderId !== undefined && !etcd.value.isLearner);
+  const first = led.toSorted((a, b) => Number(leads(b)) - Number(leads(a)));
+  if (first.length === 0) return unknown('no member answers that knows of a leader');
+  let why = '';
+  for (const { ip, name } of first.slice(0, 2)) {
+    if (ip === undefined) continue;
+    const client: EtcdMemberClient = world.etcd.at({ url: clientAddress(ip) });
+    try {
+      return known(await client.memberList({ linearizable: true }, { signal, deadlineMs: LIST_DEADLINE_MS }));
+    } catch (error) {
+      why = `${name}: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+  return unknown(why);
+};
+const leads = ({ etcd }: SeenPod): boolean => etcd.known && etcd.value.leaderId === etcd.value.memberId;
+
+const readClaim = async (world: World, cluster: ClusterName, signal: AbortSignal): Promise<Fact<SeenClaim>> => {
+  try {
+    const claim = await world.kube.get({ resource: resources.etcdclusters, ...cluster }, { signal });
+    if (claim === undefined) return known({ exists: false });
+    const clusterID = claim.status?.clusterID;
+    return known({
+      exists: true,
+      uid: claim.metadata.uid,
+      deleting: claim.metadata.deletionTimestamp !== undefined,
+      clusterID: typeof clusterID === 'string' ? clusterID : undefined,
+    });
+  } catch (error) {
+    return unknown(error instanceof Error ? error.message : String(error));
+  }
+};
+
+const readNamespace = async (world: World, name: string, signal: AbortSignal): Promise<Fact<boolean>> => {
+  try {
+    const namespace = await world.kube.get({ resource: resources.namespaces, name }, { signal });
+    return known(namespace === undefined || namespace.metadata.deletionTimestamp !== undefined);
+  } catch (error) {
+    return unknown(error instanceof Error ? error.message : String(error));
+  }
+};
+
+/**
+ * Whether this pass may come to a decision that needs the claim and the namespace as they are at this moment: deleting,
+ * repairing, forming, adopting. A settled cluster needs neither, and then they are not read.
+ */
+const needsExactness = (
+  members: readonly SeenMember[],
+  quorum: SeenQuorum | undefined,
+  budget: SeenBudget | undefined,
+): boolean => {
+  const uid = quorum?.controllerUID;
+  return (
+    quorum === undefined ||
+    (quorum.status.bootstrap === undefined && quorum.status.clusterID === undefined) ||
+    quorum.status.bootstrap?.abandoned !== undefined ||
+    (quorum.status.clusterUID !== undefined && quorum.status.clusterUID !== uid) ||
+    (budget !== undefined && budget.controllerUID !== uid) ||
+    members.some(
+      ({ deleting, pods, status, firstClaim }) =>
+        deleting ||
+        (status.incarnation !== undefined && !pods.some((pod) => !pod.deleting)) ||
+        (firstClaim !== undefined && firstClaim !== uid) ||
+        pods.some((pod) => pod.controllerUID !== uid || pod.phase === 'Failed' || pod.phase === 'Succeeded'),
+    ) ||
+    // After the latch every slot of the attempt has a Pod; before the member's own record says so, nothing else tells.
+    (quorum.status.clusterID !== undefined && members.some(({ pods }) => pods.length === 0))
+  );
+};
+
+export const observe = async (world: World, cluster: ClusterName, signal: AbortSignal): Promise<Observed> => {
+  const { caches } = world;
+  const key = clusterKey(cluster);
+  const [pods, volumes] = await Promise.all([
+    Promise.all(caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, pod, signal) }))),
+    Promise.all(
+      caches.volumes.byIndex(key).map(async (volume) => ({ volume, seen: await seenVolume(world, volume, signal) })),
+    ),
+  ]);
+  const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
+  const members = caches.members
+    .byIndex(key)
+    .flatMap((member) => {
+      const { name } = member.metadata;
+      const ordinal = ordinalOf(cluster.name, name);
+      if (ordinal === undefined) return [];
+      const mine = ({ metadata }: { metadata: { labels?: Record<string, string> } }): boolean =>
+        metadata.labels?.[LABELS.member] === name;
+      return [
+        seenMember(
+          member,
+          ordinal,
+          pods
+            .filter(({ pod }) => mine(pod))
+            .map(({ seen }) => seen)
+            .toSorted(byName),
+          volumes
+            .filter(({ volume }) => mine(volume))
+            .map(({ seen }) => seen)
+            .toSorted(byName),
+        ),
+      ];
+    })
+    .toSorted((a, b) => a.ordinal - b.ordinal);
+
+  const stored = caches.quorums.get(cluster.namespace, cluster.name);
+  const quorum = stored === undefined ? undefined : seenQuorum(stored);
+  const pdb = caches.budgets.get(cluster.namespace, cluster.name);
+  const budget: SeenBudget | undefined =
+    pdb === undefined
+      ? undefined
+      : {
+          uid: pdb.metadata.uid,
+          deleting: pdb.metadata.deletionTimestamp !== undefined,
+          controllerUID: controllerUID(pdb),
+          minAvailable: typeof pdb.spec?.minAvailable === 'number' ? pdb.spec.minAvailable : undefined,
+          alwaysEvictUnhealthy: pdb.spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow',
+        };
+
+  const exact = needsExactness(members, quorum, budget);
+  const [membership, claim, namespaceTerminating] = await Promise.all([
+    memberList(
+      world,
+      pods.map(({ seen }) => seen),
+      signal,
+    ),
+    exact ? readClaim(world, cluster, signal) : unknown('not asked in this pass'),
+    exact ? readNamespace(world, cluster.namespace, signal) : unknown('not asked in this pass'),
+  ]);
+  return {
+    namespace: cluster.namespace,
+    cluster: cluster.name,
+    now: world.clock.now(),
+    namespaceTerminating,
+    claim,
+    quorum,
+    members,
+    budget,
+    membership,
+  };
+};

@@ -1,0 +1,233 @@
+/** One pass over one cluster: observe, plan, veto, act, record. */
+import type { Reason } from '../../api/reasons.ts';
+import { brokenInvariant } from '../core/invariants.ts';
+import { type Decision, plan } from '../core/plan.ts';
+import { memberReport, memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
+import type { Step } from '../core/steps.ts';
+import { EtcdFault } from '../ports/etcd.ts';
+import { isFault, KubeFault } from '../ports/kube.ts';
+import { act, type Outcome, writeMember, writeQuorum } from './act.ts';
+import { observe } from './observe.ts';
+import { type About, type ClusterName, clusterKey, type World } from './world.ts';
+
+export type PassResult = {
+  readonly decision: Decision;
+  readonly outcome: 'applied' | 'early' | 'refused' | 'vetoed' | 'idle';
+  /** Milliseconds until the next pass is wanted; 0 = at once. */
+  readonly againMs: number;
+};
+
+/** Between two writes of the quorum's status that nobody waits for. */
+const GATHER_MS = 5_000;
+/** The same step this often in a row, each time "done", is a defect: slow down and say so. */
+const STUBBORN = 20;
+const STUBBORN_MS = 1_000;
+const REFUSED_MS = 5_000;
+const ASKING_MS = 15_000;
+
+type Memory = {
+  lastStep: string;
+  repeats: number;
+  lastGathered: number;
+  /** `<member>/<reason>` of the troubles already announced. */
+  announced: Set<string>;
+};
+
+export type Passes = {
+  run(cluster: ClusterName, signal: AbortSignal): Promise<PassResult>;
+  forget(cluster: ClusterName): void;
+};
+
+const claimOf = ({ situation }: Decision): About | undefined => {
+  const uid = situation.quorum?.controllerUID;
+  const { cluster, namespace } = situation.seen;
+  return uid === undefined ? undefined : { kind: 'EtcdCluster', name: cluster, namespace, uid };
+};
+
+type Words = { readonly type: 'Normal' | 'Warning'; readonly reason: Reason; readonly message: string };
+
+/** What a person who follows the claim's events wants to read. Silence for what repeats or only prepares. */
+const wordsFor = (step: Step): Words | undefined => {
+  switch (step.do) {
+    case 'RecordAttempt':
+      return {
+        type: 'Normal',
+        reason: 'Bootstrapping',
+        message: `attempt ${step.attempt} at forming a cluster of ${step.members.length}`,
+      };
+    case 'AbandonAttempt':
+      return { type: 'Warning', reason: 'BootstrapRestarted', message: step.why };
+    case 'Latch':
+      return {
+        type: 'Normal',
+        reason: 'Bootstrapping',
+        message: `the cluster has formed: etcd cluster ID ${step.clusterID}`,
+      };
+    case 'Admit':
+      return {
+        type: 'Normal',
+        reason: 'Serving',
+        message: `identity proven, open to clients: ${step.pods.map(({ name }) => name).join(', ')}`,
+      };
+    case 'Dismiss':
+      return {
+        type: 'Normal',
+        reason: 'Proving',
+        message: `closed to clients, ${step.why}: ${step.pods.map(({ name }) => name).join(', ')}`,
+      };
+    case 'StopImpostor':
+      return { type: 'Warning', reason: step.reason, message: `${step.why}; its Pod is stopped, its volume is kept` };
+    case 'DeletePods':
+      return {
+        type: 'Normal',
+        reason: step.reason,
+        message: `${step.why}: ${step.pods.map(({ name }) => name).join(', ')}`,
+      };
+    case 'Adopt':
+      return {
+        type: 'Normal',
+        reason: 'Adopting',
+        message: 'the claim that was applied again takes over the running cluster',
+      };
+    case 'BeginOperation':
+      return {
+        type: 'Normal',
+        reason: step.kind === 'AddMember' ? 'Adding' : step.kind === 'RemoveMember' ? 'Removing' : 'Replacing',
+        message: `${step.kind} ${step.target}: ${step.why}`,
+      };
+    case 'EndOperation':
+      return {
+        type: step.outcome === 'abandoned' ? 'Warning' : 'Normal',
+        reason: step.outcome === 'removed' ? 'Removed' : 'Settled',
+        message: `${step.kind} ${step.target}: ${step.outcome}`,
+      };
+    case 'Teardown':
+      return step.pods.length > 0 ? { type: 'Normal', reason: 'Deleting', message: step.why } : undefined;
+    default:
+      return undefined;
+  }
+};
+
+export const createPasses = (world: World, settledMs: () => number): Passes => {
+  const memories = new Map<string, Memory>();
+  const memoryOf = (key: string): Memory => {
+    const present = memories.get(key);
+    if (present !== undefined) return present;
+    const fresh: Memory = { lastStep: '', repeats: 0, lastGathered: 0, announced: new Set() };
+    memories.set(key, fresh);
+    return fresh;
+  };
+
+  const announceTroubles = (decision: Decision, memory: Memory): void => {
+    const { situation } = decision;
+    const now = new Set<string>();
+    for (const slot of situation.slots) {
+      const said = memberReport(situation, slot);
+      if (!said.trouble) continue;
+      const key = `${slot.member.name}/${said.reason}`;
+      now.add(key);
+      if (memory.announced.has(key)) continue;
+      const event = { type: 'Warning', reason: said.reason, message: said.message, action: 'Observe' } as const;
+      world.announce(
+        { kind: 'EtcdMember', name: slot.member.name, namespace: situation.seen.namespace, uid: slot.member.uid },
+        event,
+      );
+      const claim = claimOf(decision);
+      if (claim !== undefined) world.announce(claim, { ...event, message: `${slot.member.name}: ${said.message}` });
+    }
+    memory.announced = now;
+  };
+
+  /** Writes what has consequences. Returns in how many milliseconds a gathered write falls due. */
+  const record = async (
+    decision: Decision,
+    memory: Memory,
+    signal: AbortSignal,
+    fault?: StepFault,
+  ): Promise<number | undefined> => {
+    const { situation } = decision;
+    const scene = { world, seen: situation.seen, signal };
+    announceTroubles(decision, memory);
+    await Promise.all(
+      situation.slots.map(async (slot) => {
+        const status = memberStatus(situation, slot);
+        if (status !== undefined) await writeMember(scene, slot.member, status);
+      }),
+    );
+    const due = quorumStatus(decision, fault);
+    if (due === undefined) return undefined;
+    const now = world.clock.elapsed();
+    const waitMs = memory.lastGathered + GATHER_MS - now;
+    if (!due.urgent && memory.lastGathered > 0 && waitMs > 0) return waitMs;
+    await writeQuorum(scene, due.status);
+    memory.lastGathered = now;
+    return undefined;
+  };
+
+  const run = async (cluster: ClusterName, signal: AbortSignal): Promise<PassResult> => {
+    const key = clusterKey(cluster);
+    const memory = memoryOf(key);
+    const seen = await observe(world, cluster, signal);
+    let decision = plan(seen);
+    const { log } = world;
+    const fields = { cluster: key, rule: decision.rule, step: decision.step.do, seen: decision.sketch };
+
+    const veto = brokenInvariant(decision.situation, decision.step);
+    if (veto !== undefined) {
+      log.error({ ...fields, veto, detail: decision.step }, 'step vetoed');
+      decision = {
+        ...decision,
+        step: { do: 'AskHuman', reason: 'InvariantBroken', message: `${decision.step.do}: ${veto}` },
+      };
+      await record(decision, memory, signal);
+      return { decision, outcome: 'vetoed', againMs: REFUSED_MS };
+    }
+
+    const { step } = decision;
+    if (step.do === 'Wait' || step.do === 'AskHuman' || step.do === 'Settled') {
+      const dueMs = await record(decision, memory, signal);
+      memory.lastStep = '';
+      memory.repeats = 0;
+      const ownMs =
+        step.do === 'Settled' ? settledMs() : step.do === 'AskHuman' ? ASKING_MS : (step.recheckMs ?? settledMs());
+      return { decision, outcome: 'idle', againMs: Math.min(ownMs, dueMs ?? ownMs) };
+    }
+
+    const text = JSON.stringify(step, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
+    memory.repeats = text === memory.lastStep ? memory.repeats + 1 : 0;
+    memory.lastStep = text;
+    if (memory.repeats === 0) {
+      log.info(
+        { ...fields, detail: step.do === 'BringUp' ? step.places.map(({ member }) => member.name) : undefined },
+        'step',
+      );
+      const words = wordsFor(step);
+      const claim = claimOf(decision);
+      if (words !== undefined && claim !== undefined) world.announce(claim, { ...words, action: step.do });
+    }
+
+    let outcome: Outcome;
+    try {
+      outcome = await act(world, decision, signal);
+    } catch (error) {
+      // Somebody was faster, or the object went away: nothing failed, the picture was old.
+      if (isFault(error, 'Conflict', 'NotFound', 'AlreadyExists')) return { decision, outcome: 'early', againMs: 100 };
+      if (!(error instanceof KubeFault || error instanceof EtcdFault)) throw error;
+      if (signal.aborted || !isFault(error, 'Invalid', 'Forbidden', 'BadRequest')) throw error;
+      outcome = { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
+    }
+    if (outcome.was === 'done') {
+      if (memory.repeats < STUBBORN) return { decision, outcome: 'applied', againMs: 0 };
+      if (memory.repeats === STUBBORN)
+        log.warn({ ...fields, repeats: memory.repeats }, 'the same step again and again');
+      return { decision, outcome: 'early', againMs: STUBBORN_MS };
+    }
+    const fault = outcome.was === 'refused' ? outcome.fault : undefined;
+    if (fault !== undefined) log.warn({ ...fields, reason: fault.reason, message: fault.message }, 'step refused');
+    const dueMs = await record(decision, memory, signal, fault);
+    const ownMs = outcome.was === 'early' ? outcome.recheckMs : REFUSED_MS;
+    return { decision, outcome: outcome.was, againMs: Math.min(ownMs, dueMs ?? ownMs) };
+  };
+
+  return { run, forget: (cluster) => memories.delete(clusterKey(cluster)) };
+};

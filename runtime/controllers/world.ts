@@ -1,0 +1,80 @@
+/** What a pass works with: the ports, the caches that feed it, and the few things it remembers between passes. */
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
+import type { EtcdMember } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import type { Reason } from '../../api/reasons.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { EtcdClients } from '../ports/etcd.ts';
+import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
+import { resources } from '../ports/kube.ts';
+
+/** A watched collection, indexed by cluster. */
+export type Cache<T extends KubeObject> = {
+  get(namespace: string, name: string): Stored<T> | undefined;
+  /** Everything that carries this cluster's key, see {@link clusterKey}. */
+  byIndex(key: string): readonly Stored<T>[];
+  /** Takes in the answer to our own write, so that the next pass sees it. */
+  observe(object: Stored<T>): void;
+};
+
+export type Caches = {
+  readonly members: Cache<EtcdMember>;
+  readonly quorums: Cache<EtcdQuorum>;
+  readonly pods: Cache<Pod>;
+  readonly volumes: Cache<PersistentVolumeClaim>;
+  readonly budgets: Cache<PodDisruptionBudget>;
+};
+
+export type About = { readonly kind: string; readonly name: string; readonly namespace: string; readonly uid: string };
+
+/** Kubernetes Events: for the person who has kubectl and no access to our log. */
+export type Announce = (
+  about: About,
+  event: {
+    readonly type: 'Normal' | 'Warning';
+    readonly reason: Reason;
+    readonly message: string;
+    readonly action: string;
+  },
+) => void;
+
+export type Log = {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+};
+
+export type World = {
+  readonly kube: Kube;
+  readonly caches: Caches;
+  readonly etcd: EtcdClients;
+  readonly clock: Clock;
+  readonly announce: Announce;
+  readonly log: Log;
+  /** Five lower-case alphanumerics that were never used before. */
+  readonly drawToken: () => string;
+  /**
+   * Highest revision seen of each incarnation by this process. It becomes a floor on the volume when the member stops,
+   * and is not written before: what ticks is never written.
+   */
+  readonly revisions: Map<string, bigint>;
+};
+
+export type ClusterName = { readonly namespace: string; readonly name: string };
+
+export const clusterKey = ({ namespace, name }: ClusterName): string => `${namespace}/${name}`;
+export const clusterOf = (key: string): ClusterName => {
+  const [namespace = '', name = ''] = key.split('/');
+  return { namespace, name };
+};
+
+/** Our kinds with their generated types. */
+export const kinds = {
+  members: resources.etcdmembers as Resource<EtcdMember>,
+  quorums: resources.etcdquorums as Resource<EtcdQuorum>,
+} as const;
+
+/** Field manager of everything the runtime applies. */
+export const FIELD_MANAGER = 'etcd-operator-runtime';

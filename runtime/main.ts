@@ -1,0 +1,284 @@
+/** The runtime's process: flags, watches, the lease, the queue. */
+import { randomInt } from 'node:crypto';
+import { hostname } from 'node:os';
+import { Command, InvalidArgumentError } from 'commander';
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import { pino } from 'pino';
+import { API_VERSION, LABELS } from '../api/names.ts';
+import { createEtcdClients } from './adapters/etcd/clients.ts';
+import { createEventRecorder } from './adapters/kube/events.ts';
+import { kubeAccess } from './adapters/kube/kube-access.ts';
+import { createKube } from './adapters/kube/kube-client.ts';
+import { contendForLease } from './adapters/kube/leader-lease.ts';
+import { startWatchCache, type WatchCache } from './adapters/kube/watch-cache.ts';
+import { systemClock } from './adapters/system-clock.ts';
+import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
+import { createMetrics } from './controllers/metrics.ts';
+import { createPasses } from './controllers/pass.ts';
+import { createWorkQueue } from './controllers/work-queue.ts';
+import { clusterKey, clusterOf, kinds, type World } from './controllers/world.ts';
+import { type KubeObject, resources, type Stored } from './ports/kube.ts';
+
+const positive = (text: string): number => {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('give a whole number above zero');
+  return value;
+};
+
+const options = new Command('etcd-operator-runtime')
+  .description('Keeps etcd clusters: membership, Pods, volumes, identity.')
+  .option('--namespace <name>', 'watch this namespace only; absent: all')
+  .option('--lease-namespace <name>', 'where the leader lease lives; absent: the namespace of the Pod')
+  .option('--lease-name <name>', 'name of the leader lease', 'etcd-operator-runtime')
+  .option('--health-address <address>', 'where /livez and /readyz are served', ':8081')
+  .option('--metrics-address <address>', 'where /metrics is served', ':8080')
+  .option('--workers <number>', 'clusters worked on at a time', positive, 8)
+  .option('--log-level <level>', 'debug, info, warn or error', 'info')
+  .parse()
+  .opts<{
+    namespace?: string;
+    leaseNamespace?: string;
+    leaseName: string;
+    healthAddress: string;
+    metricsAddress: string;
+    workers: number;
+    logLevel: string;
+  }>();
+
+const log = pino({
+  level: options.logLevel,
+  base: { app: 'etcd-operator-runtime' },
+  timestamp: pino.stdTimeFunctions.isoTime,
+});
+
+// A lost promise is a defect: nobody knows what was not done. The process ends and begins again from what is recorded.
+process.on('unhandledRejection', (error) => {
+  log.fatal({ err: error }, 'unhandled rejection');
+  process.exit(1);
+});
+
+const clock = systemClock;
+const metrics = createMetrics();
+const access = await kubeAccess();
+const kube = createKube({
+  access,
+  userAgent: 'etcd-operator-runtime',
+  onRequest: ({ verb, resource, status, ms }) => {
+    metrics.requests.inc({ verb, resource, code: status });
+    if (verb !== 'watch') metrics.requestSeconds.observe({ verb }, ms / 1_000);
+  },
+  onWarning: (warning) => log.warn({ warning }, 'the API server warns'),
+});
+const identity = process.env.POD_NAME ?? `${hostname()}-${process.pid}`;
+const events = createEventRecorder({
+  kube,
+  component: 'etcd-operator-runtime',
+  instance: identity,
+  onDropped: () => metrics.eventsDropped.inc(),
+});
+
+/** A cluster's objects find their way to its key by label; our own kinds also by what they are. */
+const keyByLabel = ({ metadata }: Stored<KubeObject>): string | undefined => {
+  const name = metadata.labels?.[LABELS.cluster];
+  return name === undefined || metadata.namespace === undefined
+    ? undefined
+    : clusterKey({ namespace: metadata.namespace, name });
+};
+
+const watch = <T extends KubeObject>(
+  resource: Parameters<typeof startWatchCache<T>>[0]['resource'],
+  index: (object: Stored<T>) => string | undefined,
+  labelSelector?: string,
+): WatchCache<T> =>
+  startWatchCache<T>({
+    kube,
+    resource,
+    ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    index,
+    trim: (object) => {
+      // The largest part of most objects, and nobody here reads it.
+      delete object.metadata.managedFields;
+    },
+    onIncident: (incident) => {
+      metrics.watchIncidents.inc({ resource: incident.resource, what: incident.what });
+      if (incident.what === 'failed') {
+        log.warn(
+          { resource: incident.resource, reason: incident.fault.reason, message: incident.fault.message },
+          'watch failed',
+        );
+      }
+      if (incident.what === 'missed' || incident.what === 'listener-failed') log.error(incident, 'watch incident');
+    },
+  });
+
+const caches = {
+  members: watch(kinds.members, ({ metadata, spec }) =>
+    clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterName }),
+  ),
+  quorums: watch(kinds.quorums, ({ metadata }) =>
+    clusterKey({ namespace: metadata.namespace ?? '', name: metadata.name }),
+  ),
+  pods: watch<Pod>(resources.pods, keyByLabel, LABELS.member),
+  volumes: watch<PersistentVolumeClaim>(
+    resources.persistentvolumeclaims,
+    keyByLabel,
+    `${LABELS.cluster},${LABELS.member}`,
+  ),
+  budgets: watch(resources.poddisruptionbudgets, keyByLabel, LABELS.cluster),
+};
+const watches = Object.values(caches) as readonly Pick<
+  WatchCache<KubeObject>,
+  'resource' | 'hasSynced' | 'silentMs' | 'stuckMs' | 'stop' | 'synced'
+>[];
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const etcd = createEtcdClients();
+const world: World = {
+  kube,
+  caches,
+  etcd,
+  clock,
+  log,
+  announce: ({ kind, name, namespace, uid }, { type, reason, message, action }) =>
+    events.record(
+      { apiVersion: API_VERSION, kind, metadata: { name, namespace, uid } },
+      { type, reason, message, action },
+    ),
+  drawToken: () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join(''),
+  revisions: new Map(),
+};
+
+let leading = false;
+let stopping = false;
+const STUCK_MS = 300_000;
+
+const endpoints = {
+  livez: () => {
+    const dead = watches.find((cache) => cache.stuckMs() > STUCK_MS);
+    return dead === undefined
+      ? { ok: true, why: 'ok' }
+      : {
+          ok: false,
+          why: `the watch of ${dead.resource.plural} has done nothing for ${Math.round(dead.stuckMs() / 1_000)} s`,
+        };
+  },
+  readyz: () => {
+    const late = watches.find((cache) => !cache.hasSynced());
+    if (stopping) return { ok: false, why: 'stopping' };
+    return late === undefined
+      ? { ok: true, why: leading ? 'ok, leading' : 'ok, standing by' }
+      : { ok: false, why: `the first list of ${late.resource.plural} is not there yet` };
+  },
+  metrics: async () => {
+    metrics.leads.set(leading ? 1 : 0);
+    for (const cache of watches) metrics.watchAge.set({ resource: cache.resource.plural }, cache.silentMs() / 1_000);
+    metrics.clusters.reset();
+    for (const { status } of caches.quorums.list()) metrics.clusters.inc({ phase: status?.phase ?? 'Pending' });
+    const stats = queue.stats();
+    metrics.queue.set({ state: 'ready' }, stats.ready);
+    metrics.queue.set({ state: 'delayed' }, stats.delayed);
+    metrics.queue.set({ state: 'running' }, stats.running);
+    metrics.queueAge.set(stats.oldestReadyMs / 1_000);
+    return { type: metrics.registry.contentType, text: await metrics.registry.metrics() };
+  },
+};
+
+/** Every cluster is looked at now and then, rarely enough that five hundred settled ones stay cheap. */
+const settledMs = (): number => {
+  const base = Math.min(60_000, Math.max(10_000, caches.quorums.list().length * 120));
+  return base * (0.9 + Math.random() * 0.2);
+};
+const passes = createPasses(world, settledMs);
+
+const queue = createWorkQueue({
+  workers: options.workers,
+  clock,
+  work: async (key, signal) => {
+    const cluster = clusterOf(key);
+    if (caches.quorums.get(cluster.namespace, cluster.name) === undefined && caches.members.byIndex(key).length === 0) {
+      passes.forget(cluster);
+      queue.forget(key);
+      return undefined;
+    }
+    const { outcome, decision, againMs } = await passes.run(cluster, signal);
+    metrics.passes.inc({ outcome });
+    metrics.steps.inc({ step: decision.step.do, outcome });
+    if (outcome === 'vetoed') metrics.vetoes.inc();
+    log.debug(
+      {
+        cluster: key,
+        rule: decision.rule,
+        step: decision.step,
+        seen: decision.sketch,
+        tried: decision.tried,
+        outcome,
+        againMs,
+      },
+      'pass',
+    );
+    return againMs;
+  },
+  onOutcome: ({ key, ranMs, error, failures }) => {
+    metrics.passSeconds.observe(ranMs / 1_000);
+    if (error === undefined) return;
+    metrics.passes.inc({ outcome: 'failed' });
+    log.error({ cluster: key, failures, err: error }, 'pass failed');
+  },
+});
+
+const health = await serveHealth(endpoints, options.healthAddress);
+const metricsServer = await serveMetrics(endpoints, options.metricsAddress);
+
+await Promise.all(watches.map(({ synced }) => synced));
+log.info({ quorums: caches.quorums.list().length, members: caches.members.list().length }, 'caches filled');
+
+const lease = contendForLease({
+  kube,
+  namespace: options.leaseNamespace ?? access.namespace ?? 'default',
+  name: options.leaseName,
+  identity,
+  onIncident: (incident) => log.info(incident, 'lease'),
+});
+
+const stop = async (why: string): Promise<void> => {
+  if (stopping) return;
+  stopping = true;
+  log.info({ why }, 'stopping');
+  await queue.stop();
+  await events.flush();
+  await lease.release();
+  await Promise.all(watches.map((cache) => cache.stop()));
+  etcd.close();
+  health.close();
+  metricsServer.close();
+  access.close();
+  process.exit(why === 'lease lost' ? 1 : 0);
+};
+process.on('SIGTERM', () => void stop('SIGTERM'));
+process.on('SIGINT', () => void stop('SIGINT'));
+
+await lease.acquired;
+lease.signal.addEventListener('abort', () => void stop('lease lost'));
+leading = true;
+
+const enqueueByKey =
+  <T extends KubeObject>(index: (object: Stored<T>) => string | undefined) =>
+  (_: unknown, before: Stored<T> | undefined, after: Stored<T> | undefined): void => {
+    for (const object of [before, after]) {
+      const key = object === undefined ? undefined : index(object);
+      if (key !== undefined) queue.enqueue(key);
+    }
+  };
+const memberKey = ({ metadata, spec }: Parameters<Parameters<typeof caches.members.onChange>[0]>[1] & {}): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterName });
+const quorumKey = ({ metadata }: Stored<KubeObject>): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: metadata.name });
+
+caches.members.onChange(enqueueByKey(memberKey));
+caches.quorums.onChange(enqueueByKey(quorumKey));
+caches.pods.onChange(enqueueByKey(keyByLabel));
+caches.volumes.onChange(enqueueByKey(keyByLabel));
+caches.budgets.onChange(enqueueByKey(keyByLabel));
+for (const quorum of caches.quorums.list()) queue.enqueue(quorumKey(quorum));
+for (const member of caches.members.list()) queue.enqueue(memberKey(member));
