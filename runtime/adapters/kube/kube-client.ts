@@ -229,6 +229,8 @@ export const createKube = (config: KubeClientConfig): Kube => {
         });
       });
       request.end(payload);
+      // It may have been aborted while the credentials were read, and an abort is told only once.
+      if (options.signal?.aborted) abort();
     });
 
   /** The parsed answer; every failure a fault. */
