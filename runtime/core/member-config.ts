@@ -35,8 +35,8 @@ const base = (s: Situation, slot: Slot, incarnation: string, minor: EtcdMinor): 
     },
     initialCluster: [],
     initialClusterState: 'existing',
-    // Only read when a cluster is formed; it must not change under a member later, so it is never read from the claim.
-    initialClusterToken: s.quorum?.status.bootstrap?.token ?? '',
+    // Only read when a cluster is formed. Afterwards it is the cluster ID, which unlike the attempt's record is never lost.
+    initialClusterToken: s.latch ?? s.quorum?.status.bootstrap?.token ?? '',
     ...(slot.member.spec.options === undefined ? {} : { options: slot.member.spec.options }),
   };
 };
