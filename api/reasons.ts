@@ -46,6 +46,7 @@ export const REASONS = {
   OutOfMemory: 'etcd was killed for lack of memory. Raise resources.limits.memory in the claim.',
   VolumeEmpty:
     'The member finds no data on its volume although it has joined before. It will not start; the others keep serving.',
+  VolumeFull: 'The volume is full. Enlarge storage.size or lower options.quotaBackendBytes.',
   DataCorrupt: 'The data on the volume is damaged. The member will not serve; the others keep serving.',
   CrashLooping: 'etcd ends again and again. The message has its last words.',
   NotAnswering: 'The member runs and does not answer. Look at its node and disk.',

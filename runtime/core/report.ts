@@ -7,8 +7,8 @@ import type { EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
-import { classifyExit } from './exit-causes.ts';
-import type { Instant } from './observed.ts';
+import { classifyExit, type ExitCause } from './exit-causes.ts';
+import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 
@@ -80,6 +80,35 @@ const IMAGE_REASONS = new Set([
 ]);
 const CREATE_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 
+/** Causes are finer than reasons: a reason tells what to do, and that is the same for most kinds of damage. */
+const exitReasons: Partial<Record<ExitCause, Reason>> = {
+  OutOfMemory: 'OutOfMemory',
+  WipedOrWalGone: 'VolumeEmpty',
+  WalCorrupt: 'DataCorrupt',
+  SnapshotMissing: 'DataCorrupt',
+  BackendMissing: 'DataCorrupt',
+  BackendCorrupt: 'DataCorrupt',
+  RaftLogLost: 'DataCorrupt',
+  SigBus: 'DataCorrupt',
+  DataDiffers: 'DataCorrupt',
+  DiskFull: 'VolumeFull',
+  WrongConfig: 'OptionsRefused',
+  VersionTooOld: 'VersionUnsupported',
+};
+
+const exitReport = (phase: MemberReport['phase'], pod: SeenPod, how: string): MemberReport | undefined => {
+  const { lastExit } = pod.container;
+  if (lastExit === undefined) return undefined;
+  const { code, reason, message, signal } = lastExit;
+  const cause = classifyExit({ exitCode: code, reason, signal, message });
+  return report(
+    phase,
+    exitReasons[cause.reason] ?? 'CrashLooping',
+    `etcd in Pod ${pod.name} ${how}: ${cause.message}`,
+    true,
+  );
+};
+
 const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberReport => {
   const { pod, volume } = slot;
   const phase = restarting ? 'Restarting' : 'Provisioning';
@@ -108,21 +137,13 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
       true,
     );
   }
-  if (container.state !== 'running' && container.lastExit !== undefined) {
-    const { code, reason, message, signal } = container.lastExit;
-    const cause = classifyExit({ exitCode: code, reason, signal, message });
-    return report(phase, cause.reason, `etcd in Pod ${pod.name} ended with exit code ${code}: ${cause.message}`, true);
-  }
-  if (container.state === 'running' && container.restarts > 2 && container.lastExit !== undefined && !pod.ready) {
-    const { code, reason, message, signal } = container.lastExit;
-    const cause = classifyExit({ exitCode: code, reason, signal, message });
-    return report(
-      phase,
-      cause.reason,
-      `etcd in Pod ${pod.name} restarted ${container.restarts} times: ${cause.message}`,
-      true,
-    );
-  }
+  const ended =
+    container.state !== 'running'
+      ? exitReport(phase, pod, `ended with exit code ${container.lastExit?.code}`)
+      : container.restarts > 2 && !pod.ready
+        ? exitReport(phase, pod, `has restarted ${container.restarts} times`)
+        : undefined;
+  if (ended !== undefined) return ended;
   return report(
     phase,
     restarting ? 'Restarting' : 'Starting',
@@ -256,6 +277,7 @@ const TROUBLE = new Set<string>([
   'OutOfMemory',
   'VolumeEmpty',
   'DataCorrupt',
+  'VolumeFull',
   'CrashLooping',
   'NotAnswering',
   'VersionUnsupported',

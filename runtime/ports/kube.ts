@@ -229,8 +229,13 @@ export type KubeEvents = {
 
 /** Every reason a {@link KubeFault} can have, with when to try again. */
 export const kubeFaultRetry = {
-  /** The object, its namespace or its whole kind does not exist. */
+  /** The object or its namespace does not exist. */
   NotFound: 'soon',
+  /**
+   * The API server does not know the kind: its CRD is not there, or not yet, as for seconds after the server started. That
+   * says nothing about objects; read as "absent" it would look as if every claim had been deleted.
+   */
+  NotServed: 'backoff',
   /** Create: the name is taken. */
   AlreadyExists: 'soon',
   /** A resource version or uid did not match: read again and decide again. */

@@ -197,7 +197,8 @@ export const startFakeKube = async (options: FakeKubeOptions = {}): Promise<Fake
     status: 'Failure',
     message: refusal.message,
     reason: refusal.reason,
-    details: { causes: refusal.causes, retryAfterSeconds },
+    // A name stands here when it is the object that was not found; without one, the whole path was not.
+    details: { name: /"([^"]+)" not found$/.exec(refusal.message)?.[1], causes: refusal.causes, retryAfterSeconds },
     code: refusal.status,
   });
 

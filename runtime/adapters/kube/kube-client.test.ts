@@ -56,10 +56,22 @@ describe('the client', () => {
   };
   const at = { resource: configmaps, namespace: 'default', name: 'a' };
 
+  test('tells an absent object from a kind that is not served, which says nothing about objects', async () => {
+    const fake = await fakeServer();
+    assert.equal(await fake.kube.get(at), undefined);
+    fake.inject.fault({
+      verb: 'get',
+      status: 404,
+      reason: 'NotFound',
+      message: 'the server could not find the requested resource',
+    });
+    assert.equal((await faultOf(fake.kube.get(at))).reason, 'NotServed');
+  });
+
   for (const [status, reason, expected, retry] of [
     [400, 'BadRequest', 'BadRequest', 'never'],
     [403, 'Forbidden', 'Forbidden', 'backoff'],
-    [404, 'NotFound', 'NotFound', 'soon'],
+    [404, 'NotFound', 'NotServed', 'backoff'],
     [409, 'AlreadyExists', 'AlreadyExists', 'soon'],
     [409, 'Conflict', 'Conflict', 'soon'],
     [410, 'Expired', 'Gone', 'soon'],
@@ -166,7 +178,7 @@ describe('the client', () => {
   test('uses one connection for calls that follow each other', async () => {
     const server = await serve((request, response) => {
       request.resume();
-      response.writeHead(404).end('{}');
+      response.writeHead(404).end('{"details":{"name":"a"}}');
     });
     open.push(server.close);
     const kube = createKube({ access: plainAccess(server.url) });

@@ -108,7 +108,9 @@ const faultOfStatus = (call: Call, status: number, body: unknown, retryAfterMs: 
         ? 'FieldConflict'
         : status === 403 && causes.has('NamespaceTerminating')
           ? 'NamespaceTerminating'
-          : (reasonByStatus[status] ?? (status >= 500 ? 'Unavailable' : 'Unknown'));
+          : status === 404 && (said.details?.name ?? '') === ''
+            ? 'NotServed'
+            : (reasonByStatus[status] ?? (status >= 500 ? 'Unavailable' : 'Unknown'));
   // A refusal quotes the refused value, and in a Secret the values are what must not be quoted.
   const words = call.resource.plural === 'secrets' ? '' : (said.message ?? '').replaceAll(/\s+/g, ' ').slice(0, 500);
   const wish = said.details?.retryAfterSeconds;
