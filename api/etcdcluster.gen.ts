@@ -4,7 +4,7 @@ import type { Affinity, LocalObjectReference, ResourceRequirements, Toleration, 
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
 
 /**
- * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, counts into its memory limit and is lost with its Pod: a majority of Pods lost at once is the loss of all data.
+ * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, takes the memory of its node and is lost with its Pod: when a majority of Pods is lost at once, all data is.
  */
 export type EtcdClusterStorageMedium = '' | 'Memory';
 /**
@@ -42,7 +42,7 @@ export interface EtcdClusterStorage {
    */
   size?: number | string;
   /**
-   * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, counts into its memory limit and is lost with its Pod: a majority of Pods lost at once is the loss of all data.
+   * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, takes the memory of its node and is lost with its Pod: when a majority of Pods is lost at once, all data is.
    */
   medium?: EtcdClusterStorageMedium;
   /**
@@ -160,11 +160,11 @@ export interface EtcdClusterSpec {
    */
   resources?: ResourceRequirements;
   /**
-   * Where members may run, as in a Pod. When absent, members prefer nodes and zones that hold no other member of the cluster.
+   * Where members may run, as in a Pod. When absent, members prefer nodes that hold no other member of the cluster.
    */
   affinity?: Affinity;
   /**
-   * How members are spread over zones, nodes and other places, as in a Pod. A constraint without a labelSelector counts the members of this cluster.
+   * How members are spread over zones, nodes and other places, as in a Pod. When absent, over zones as far as possible. A constraint without a labelSelector counts the members of this cluster.
    */
   topologySpreadConstraints?: TopologySpreadConstraint[];
   /**

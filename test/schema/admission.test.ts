@@ -313,6 +313,11 @@ const refusals: [string, Spec, string, string][] = [
 ];
 
 describe('refusals at creation', () => {
+  for (const size of ['', ' 1Gi', '1gi', '1KB', '-1Gi', '1e', '1e100', '0x10', 'NaN', '1.2.3', '.', 'i']) {
+    it(`refuses the size ${JSON.stringify(size)} by its form, since no later reader would make sense of it`, async () =>
+      refused(await create({ storage: { size } }), 'spec.storage.size', 'should match'));
+  }
+
   for (const [what, spec, field, words] of refusals) {
     it(`refuses ${what}, naming the field and the remedy`, async () => refused(await create(spec), field, words));
   }
@@ -339,6 +344,9 @@ const acceptances: [string, Spec][] = [
   ['an even number of members', { replicas: 4 }],
   ['a size as a plain number of bytes', { storage: { size: 1073741824 } }],
   ['a size in exponent form', { storage: { size: '1e9' } }],
+  ['a size with a plus sign', { storage: { size: '+1Gi' } }],
+  ['a size without leading zero', { storage: { size: '.5Gi' } }],
+  ['the largest of units', { storage: { size: '1E' } }],
   ['a fraction of a size', { storage: { size: '1.5Gi' } }],
   ['durations in every unit of Go', { options: { autoCompactionRetention: '1h2m3.5s4ms5us6µs7ns' } }],
   ['a retention in bare hours', { options: { autoCompactionMode: 'periodic', autoCompactionRetention: '8' } }],
@@ -706,9 +714,16 @@ describe('members and quorums', () => {
     );
   });
 
-  it('merges resourceRefs by kind and name, since the runtime and Crossplane both write the member', async () => {
-    const created = await createMember({ resourceRefs: [{ apiVersion: 'v1', kind: 'Pod', name: 'a' }] });
-    accepted(created);
+  it('merges resourceRefs by kind and name, since the runtime writes them beside what Crossplane applies', async () => {
+    const { spec, ...head } = member({ resourceRefs: [] });
+    const path = `${API}/etcdmembers/${head.metadata.name}`;
+    accepted(await server.apply(path, 'crossplane', { ...head, spec }));
+    const refs = ['Pod', 'PersistentVolumeClaim'].map((kind) => ({ apiVersion: 'v1', kind, name: 'a' }));
+    accepted(await server.apply(path, 'runtime', { ...head, spec: { resourceRefs: refs } }));
+    const again = await server.apply(path, 'crossplane', { ...head, spec });
+    accepted(again);
+    assert.deepEqual(again.body.spec.resourceRefs, refs);
+
     const twice = { apiVersion: 'v1', kind: 'Pod', name: 'b' };
     refused(await createMember({ resourceRefs: [twice, twice] }), 'spec.resourceRefs[1]', 'Duplicate value');
   });

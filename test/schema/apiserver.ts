@@ -32,6 +32,8 @@ export interface Answer {
 export interface ApiServer extends AsyncDisposable {
   /** Sends one request; an answer of any status code is returned, not thrown. Patches are JSON merge patches. */
   request(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Server-side apply of an object by a field manager, taking over what others own where they conflict. */
+  apply(path: string, manager: string, object: object): Promise<Answer>;
   /** Runs kubectl against the server and returns its standard output. */
   kubectl(...args: string[]): Promise<string>;
   /** Creates CustomResourceDefinitions and returns once all are Established. Throws with the server's words if one is refused. */
@@ -129,10 +131,10 @@ export const startApiServer = async (): Promise<ApiServer> => {
     );
 
     const authorization = `Bearer ${token}`;
-    const send = (method: string, path: string, body?: unknown): Promise<Answer> =>
+    const send = (method: string, path: string, body?: unknown, patch = 'merge-patch+json'): Promise<Answer> =>
       new Promise((resolve, reject) => {
         const text = body === undefined ? undefined : JSON.stringify(body);
-        const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+        const type = method === 'PATCH' ? `application/${patch}` : 'application/json';
         const outgoing = httpsRequest(
           {
             agent,
@@ -232,7 +234,9 @@ export const startApiServer = async (): Promise<ApiServer> => {
     };
 
     return {
-      request: send,
+      request: (method, path, body) => send(method, path, body),
+      apply: (path, manager, object) =>
+        send('PATCH', `${path}?fieldManager=${manager}&force=true`, object, 'apply-patch+yaml'),
       kubectl: (...args) =>
         run([
           programPath(builds.kubernetes, 'kubectl'),

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
 import { fieldsOf, kinds } from '../../scripts/schema.ts';
+import { buildFolder, builds, ensureBuilds } from '../cluster/builds.ts';
 import { type ApiServer, startApiServer } from './apiserver.ts';
-import { definitions } from './definitions.ts';
+import { type Definition, definitions } from './definitions.ts';
 
 const root = join(import.meta.dirname, '../..');
 const all = await kinds(root);
@@ -58,4 +61,19 @@ describe('kubectl explain', () => {
       await Promise.all([explain(), explain(), explain()]);
     });
   }
+});
+
+describe("Crossplane's own definitions", () => {
+  it('accept the XRD with no field unknown, since an unknown one is dropped without a word', async () => {
+    await ensureBuilds([builds.crossplane]);
+    const folder = join(buildFolder(builds.crossplane), 'crds');
+    const name = 'apiextensions.crossplane.io_compositeresourcedefinitions.yaml';
+    await server.define(parse(await readFile(join(folder, name), 'utf8')) as Definition);
+    for (const file of (await readdir(join(root, 'xrds'))).filter((found) => found.endsWith('.yaml'))) {
+      const xrd = parse(await readFile(join(root, 'xrds', file), 'utf8'));
+      const path = '/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions?fieldValidation=Strict';
+      const answer = await server.request('POST', path, xrd);
+      assert.equal(answer.code, 201, `${file}: ${answer.body.message}`);
+    }
+  });
 });
