@@ -113,6 +113,7 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
   const { pod, volume } = slot;
   const phase = restarting ? 'Restarting' : 'Provisioning';
   if (pod === undefined) return report(phase, restarting ? 'Restarting' : 'Starting', 'its Pod is being made');
+  if (pod.deleting) return report(phase, 'Restarting', `Pod ${pod.name} is ending`);
   const patient = s.seen.now - pod.createdAt < PATIENCE_MS;
   if (volume?.trouble !== undefined && !patient) {
     return report(phase, 'VolumeNotProvisioned', `volume ${volume.name}: ${volume.trouble}`, true);
