@@ -63,6 +63,13 @@ export const settledConfig = (s: Situation, slot: Slot, incarnation: string): Me
   forMinor(slot, (minor) => lockedConfig(base(s, slot, incarnation, minor)));
 
 /**
+ * The same for a start after a blackout, when there is no quorum to compare with: without the initial corruption check,
+ * which would only make members that start together wait for each other. Later starts get the check again.
+ */
+export const blackoutConfig = (s: Situation, slot: Slot, incarnation: string): MemberConfig | undefined =>
+  forMinor(slot, (minor) => ({ ...lockedConfig(base(s, slot, incarnation, minor)), initialCorruptCheck: false }));
+
+/**
  * First start in a cluster that exists: `existing`, with etcd's list as it is now. Undefined also without a confirmed
  * list, and while the list names somebody whose own name is not known yet: etcd refuses to start with either.
  */
@@ -80,4 +87,52 @@ export const joiningConfig = (s: Situation, slot: Slot, incarnation: string): Me
     }
   }
   return forMinor(slot, (minor) => ({ ...base(s, slot, incarnation, minor), initialCluster: peers }));
+};
+
+/**
+ * The configuration of the next start of a member that exists. One that has never started joins the live list: locked, it
+ * would find nobody to learn the cluster from. Told from what a first start leaves behind: etcd publishes client URLs,
+ * and the identity is recorded when it is proven.
+ */
+export const nextConfig = (s: Situation, slot: Slot, incarnation: string): MemberConfig | undefined => {
+  const { volume, pod, entry, member } = slot;
+  const started =
+    volume?.memberID !== undefined ||
+    (member.status.incarnation === incarnation && member.status.memberID !== undefined) ||
+    pod?.container.state === 'running';
+  if (!started && entry.known && entry.value !== undefined && entry.value.clientURLs.length === 0) {
+    return joiningConfig(s, slot, incarnation);
+  }
+  return settledConfig(s, slot, incarnation);
+};
+
+const line = (key: string): RegExp => new RegExp(`^${key}: .*$`, 'm');
+
+/**
+ * The same file with only the lock closed. For a Pod whose claim has moved on: its binary may be of another minor than
+ * the claim asks for, and options that etcd refuses must not keep a member from being locked.
+ */
+export const relocked = (s: Situation, text: string, incarnationName: string): string => {
+  const { initialCluster, initialClusterState } = lockedConfig({
+    ...({} as EtcdConfig),
+    name: incarnationName,
+    peerURL: peerURL(s.seen.cluster, s.seen.namespace, incarnationName),
+  });
+  const list = initialCluster.map(({ name, peerURL: url }) => `${name}=${url}`).join(',');
+  return text
+    .replace(line('initial-cluster'), () => `initial-cluster: ${JSON.stringify(list)}`)
+    .replace(line('initial-cluster-state'), () => `initial-cluster-state: ${JSON.stringify(initialClusterState)}`);
+};
+
+/** Whether a start with this file can only continue the data of the member itself. */
+export const isLocked = (text: string): boolean => {
+  const value = (key: string): string | undefined => new RegExp(`^${key}: "(.*)"$`, 'm').exec(text)?.[1];
+  const list = value('initial-cluster');
+  return (
+    value('initial-cluster-state') === 'existing' &&
+    list !== undefined &&
+    list !== '' &&
+    list.split('=')[0] === value('name') &&
+    !list.includes(',')
+  );
 };

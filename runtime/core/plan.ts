@@ -6,7 +6,7 @@
 import { incarnationName, memberName, peerURL } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { etcdMinor, optionProblems } from './etcd-config.ts';
-import { formingConfig, joiningConfig, type MemberConfig, settledConfig } from './member-config.ts';
+import { blackoutConfig, formingConfig, joiningConfig, type MemberConfig, settledConfig } from './member-config.ts';
 import type { Observed, SeenPod } from './observed.ts';
 import { classify, isHealthyVoter, isLeader, majority, type Situation, type Slot, sketch } from './situation.ts';
 import type { ObjectName, Placement, Step } from './steps.ts';
@@ -468,7 +468,7 @@ const revive: Rule = {
       if (pod !== undefined || memory || incarnation === undefined || volume === undefined || volume.deleting)
         return [];
       if (refusedData(slot) && !member.retry) return [];
-      const config = settledConfig(s, slot, incarnation);
+      const config = (s.seen.membership.known ? settledConfig : blackoutConfig)(s, slot, incarnation);
       return config === undefined ? [] : [placement(slot, incarnation, config, false)];
     });
     if (places.length === 0) return undefined;
@@ -493,6 +493,8 @@ const configure: Rule = {
       if (member.name === target && !(entry.known && entry.value?.isLearner === false)) return [];
       if (optionProblems(member.spec.options ?? {}).length > 0) return [];
       const started = slot.volume?.memberID !== undefined || pod.container.id !== undefined;
+      // What was made for a start after a blackout has to be read before it is replaced.
+      if (pod.container.state !== 'running' && pod.config === blackoutConfig(s, slot, incarnation)?.text) return [];
       const config = started ? settledConfig(s, slot, incarnation) : joiningConfig(s, slot, incarnation);
       return config === undefined || config.text === pod.config ? [] : [{ ...named(pod), config: config.text }];
     });
