@@ -116,7 +116,7 @@ export type WatchOptions = {
   /** No byte for this long: the stream fails with reason `Timeout`, because the link is dead and nobody says so. */
   idleTimeoutMs: number;
   signal: AbortSignal;
-  /** Called for every chunk that arrives, and once when the server has answered the request. */
+  /** Called once when the server has begun the stream, and for every chunk of it. */
   onBytes?: (() => void) | undefined;
 };
 

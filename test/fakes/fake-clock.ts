@@ -5,6 +5,8 @@ export type FakeClock = Clock & {
   advance(ms: number): Promise<void>;
   /** How many timers wait. */
   pending(): number;
+  /** Resolves when at least so many timers wait: whoever was busy has come to rest. */
+  armed(count: number): Promise<void>;
   /** Milliseconds until the next timer, undefined when none waits. */
   nextIn(): number | undefined;
 };
@@ -18,6 +20,7 @@ export const fakeClock = (startMs = Date.UTC(2030, 0, 1)): FakeClock => {
   let elapsed = 0;
   let order = 0;
   const timers = new Set<{ at: number; order: number; then: () => void }>();
+  const watching = new Set<() => void>();
   const next = () => [...timers].sort((a, b) => a.at - b.at || a.order - b.order)[0];
   return {
     now: () => startMs + elapsed,
@@ -25,6 +28,7 @@ export const fakeClock = (startMs = Date.UTC(2030, 0, 1)): FakeClock => {
     after: (ms, then) => {
       const timer = { at: elapsed + Math.max(0, ms), order: order++, then };
       timers.add(timer);
+      for (const look of watching) look();
       return () => timers.delete(timer);
     },
     advance: async (ms) => {
@@ -40,6 +44,16 @@ export const fakeClock = (startMs = Date.UTC(2030, 0, 1)): FakeClock => {
       await settle();
     },
     pending: () => timers.size,
+    armed: (count) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (timers.size < count) return;
+          watching.delete(look);
+          resolve();
+        };
+        watching.add(look);
+        look();
+      }),
     nextIn: () => {
       const due = next();
       return due === undefined ? undefined : due.at - elapsed;

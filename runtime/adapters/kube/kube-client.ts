@@ -396,7 +396,6 @@ export const createKube = (config: KubeClientConfig): Kube => {
       timer = setTimeout(() => {
         end(new KubeFault('Timeout', `${nameOf(call)}: Timeout: silent for ${options.idleTimeoutMs} ms`));
       }, options.idleTimeoutMs);
-      onBytes?.();
 
       const alive = (): void => {
         timer?.refresh();
@@ -415,6 +414,7 @@ export const createKube = (config: KubeClientConfig): Kube => {
         throw faultOfStatus(call, status, body, retryAfterOf(answer));
       }
       warn(answer);
+      onBytes?.();
 
       // Lines are cut as bytes: a chunk may end inside a character, and most chunks hold whole lines.
       let rest: Buffer[] = [];
