@@ -70,12 +70,12 @@ async function ownManifests(name: string, values: Readonly<Record<string, string
 }
 
 /**
- * Replaces every `${name}` of a manifest.
+ * Replaces every `$(name)` of a manifest.
  * @throws when a name has no value, or a value is not used
  */
 export function fillIn(text: string, values: Readonly<Record<string, string>>): string {
   const used = new Set<string>();
-  const filled = text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => {
+  const filled = text.replaceAll(/\$\((\w+)\)/g, (_, name: string) => {
     const value = values[name];
     if (value === undefined) throw new Error(`the manifest asks for "${name}", which has no value`);
     used.add(name);

@@ -1,4 +1,5 @@
-import { access, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { access, cp, mkdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheFolder } from './cache.ts';
 import { CommandFailed, run } from './command.ts';
@@ -6,16 +7,22 @@ import { withLock } from './lock.ts';
 import { type Progress, secondsSince, toStderr } from './progress.ts';
 import { versions } from './versions.ts';
 
-/** One folder of the cache, made by one `go build`: programs that share a module graph, and folders copied from their modules. */
+/**
+ * One module graph: builds of the same graph are made in one module, so that a library which several of them use is compiled once, at one version.
+ */
+export type ModuleGraph = {
+  readonly name: string;
+  /** What `go get` pins, `module@version`. */
+  readonly modules: readonly string[];
+};
+
+/** One folder of the cache: programs of one project at one version, and folders copied from its module. */
 export type GoBuild = {
   readonly name: string;
   readonly version: string;
-  /** What `go get` pins, `module@version`. */
-  readonly modules: readonly string[];
-  /** Program name to Go package. */
+  readonly graph: ModuleGraph;
+  /** Program name to Go package; `./x` is the package of this repository in `go/x`. */
   readonly programs: Readonly<Record<string, string>>;
-  /** A main package of this repository, by its folder below `go/`, for programs whose package is `.`. */
-  readonly source?: string;
   /** Folder name in the cache to module and folder inside it. */
   readonly assets?: Readonly<Record<string, { readonly module: string; readonly folder: string }>>;
   readonly ldflags?: string;
@@ -23,12 +30,35 @@ export type GoBuild = {
 
 const minimumGo = { major: 1, minor: 26 };
 
+/** Exactly the libraries of the release: this and etcd are what everything else is tested against. */
+const kubernetesGraph: ModuleGraph = {
+  name: 'kubernetes',
+  modules: [`k8s.io/kubernetes@v${versions.kubernetes}`],
+};
+
+/**
+ * Each of these alone compiles much the same libraries: 5600 packages one by one, 2200 together. The price is that each gets the highest patch
+ * version that any of them asks for.
+ */
+const toolsGraph: ModuleGraph = {
+  name: 'tools',
+  modules: [
+    `github.com/crossplane/crossplane/v2@v${versions.crossplane}`,
+    // Crossplane's go.mod replaces its own apis module by a local folder, which only counts in the main module: it has to be named.
+    `github.com/crossplane/crossplane/apis/v2@v${versions.crossplane}`,
+    `github.com/crossplane/cli/v2@v${versions.crossplaneCli}`,
+    `helm.sh/helm/v3@v${versions.helm}`,
+    `github.com/coredns/coredns@v${versions.coredns}`,
+    `github.com/rancher/local-path-provisioner@v${versions.localPathProvisioner}`,
+  ],
+};
+
 export const builds = {
-  pause: { name: 'pause', version: '1', modules: [], programs: { pause: '.' }, source: 'pause' },
+  pause: { name: 'pause', version: '1', graph: { name: 'pause', modules: [] }, programs: { pause: './pause' } },
   kubernetes: {
     name: 'kubernetes',
     version: versions.kubernetes,
-    modules: [`k8s.io/kubernetes@v${versions.kubernetes}`],
+    graph: kubernetesGraph,
     programs: Object.fromEntries(
       ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy', 'kubectl'].map(
         (program) => [program, `k8s.io/kubernetes/cmd/${program}`],
@@ -39,11 +69,7 @@ export const builds = {
   crossplane: {
     name: 'crossplane',
     version: versions.crossplane,
-    // Crossplane's go.mod replaces its own apis module by a local folder, which only counts in the main module: it has to be named.
-    modules: [
-      `github.com/crossplane/crossplane/v2@v${versions.crossplane}`,
-      `github.com/crossplane/crossplane/apis/v2@v${versions.crossplane}`,
-    ],
+    graph: toolsGraph,
     programs: { 'crossplane-core': 'github.com/crossplane/crossplane/v2/cmd/crossplane' },
     assets: {
       chart: { module: 'github.com/crossplane/crossplane/v2', folder: 'cluster/charts/crossplane' },
@@ -55,50 +81,55 @@ export const builds = {
   crossplaneCli: {
     name: 'crossplane-cli',
     version: versions.crossplaneCli,
-    modules: [`github.com/crossplane/cli/v2@v${versions.crossplaneCli}`],
+    graph: toolsGraph,
     programs: { crossplane: 'github.com/crossplane/cli/v2/cmd/crossplane' },
   },
   helm: {
     name: 'helm',
     version: versions.helm,
-    modules: [`helm.sh/helm/v3@v${versions.helm}`],
+    graph: toolsGraph,
     programs: { helm: 'helm.sh/helm/v3/cmd/helm' },
   },
   coredns: {
     name: 'coredns',
     version: versions.coredns,
-    modules: [`github.com/coredns/coredns@v${versions.coredns}`],
-    programs: { coredns: 'github.com/coredns/coredns' },
+    graph: toolsGraph,
+    programs: { coredns: './coredns' },
   },
   localPathProvisioner: {
     name: 'local-path-provisioner',
     version: versions.localPathProvisioner,
-    modules: [`github.com/rancher/local-path-provisioner@v${versions.localPathProvisioner}`],
+    graph: toolsGraph,
     programs: { 'local-path-provisioner': 'github.com/rancher/local-path-provisioner' },
     assets: { deploy: { module: 'github.com/rancher/local-path-provisioner', folder: 'deploy' } },
   },
   certManager: {
     name: 'cert-manager',
     version: versions.certManager,
-    modules: [`github.com/cert-manager/cert-manager@v${versions.certManager}`],
-    programs: { 'cert-manager-controller': '.' },
-    source: 'cert-manager',
+    graph: {
+      name: 'cert-manager',
+      modules: [`github.com/cert-manager/cert-manager@v${versions.certManager}`],
+    },
+    programs: { 'cert-manager-controller': './cert-manager' },
     assets: { crds: { module: 'github.com/cert-manager/cert-manager', folder: 'deploy/crds' } },
   },
   versitygw: {
     name: 'versitygw',
     version: versions.versitygw,
-    modules: [`github.com/versity/versitygw@v${versions.versitygw}`],
+    graph: { name: 'versitygw', modules: [`github.com/versity/versitygw@v${versions.versitygw}`] },
     programs: { versitygw: 'github.com/versity/versitygw/cmd/versitygw' },
   },
 } as const satisfies Record<string, GoBuild>;
 
-/** etcd's server and both of its tools, of one version. */
+/** etcd's server and both of its tools, of one version, with exactly the libraries of that release. */
 export function etcdBuild(version: string): GoBuild {
   return {
     name: 'etcd',
     version,
-    modules: ['server', 'etcdctl', 'etcdutl'].map((module) => `go.etcd.io/etcd/${module}/v3@v${version}`),
+    graph: {
+      name: `etcd-${version}`,
+      modules: ['server', 'etcdctl', 'etcdutl'].map((module) => `go.etcd.io/etcd/${module}/v3@v${version}`),
+    },
     programs: {
       etcd: 'go.etcd.io/etcd/server/v3',
       etcdctl: 'go.etcd.io/etcd/etcdctl/v3',
@@ -125,12 +156,8 @@ export function programPath(build: GoBuild, program: string): string {
 
 export async function isBuilt(build: GoBuild): Promise<boolean> {
   const wanted = [...Object.keys(build.programs), ...Object.keys(build.assets ?? {})];
-  try {
-    await Promise.all(wanted.map((name) => access(join(buildFolder(build), name))));
-    return true;
-  } catch {
-    return false;
-  }
+  const there = await Promise.all(wanted.map((name) => exists(join(buildFolder(build), name))));
+  return !there.includes(false);
 }
 
 /**
@@ -189,45 +216,58 @@ async function requireGo(): Promise<void> {
   }
 }
 
+/** Where the module of a graph is kept: resolving its versions again for each of its builds would take longer than a build of the last of them. */
+function graphFolder(graph: ModuleGraph): string {
+  const key = createHash('sha256').update(graph.modules.join('\n')).digest('hex').slice(0, 12);
+  return join(cacheFolder(), 'modules', `${graph.name}-${key}`);
+}
+
+type Go = (args: readonly string[], timeoutMs: number) => Promise<string>;
+
+function goIn(folder: string): Go {
+  const goflags = `${process.env.GOFLAGS ?? ''} -mod=mod`.trim();
+  const env = { ...process.env, CGO_ENABLED: '0', GOFLAGS: goflags, GOWORK: 'off' };
+  return (args, timeoutMs) => run(['go', ...args], { cwd: folder, timeoutMs, env });
+}
+
+async function ensureModule(graph: ModuleGraph): Promise<Go> {
+  const folder = graphFolder(graph);
+  if (!(await exists(join(folder, 'go.mod')))) {
+    const scratch = `${folder}.resolving`;
+    await rm(scratch, { recursive: true, force: true });
+    await mkdir(scratch, { recursive: true });
+    const go = goIn(scratch);
+    await writeFile(join(scratch, 'go.mod'), await moduleFile(graph, go));
+    if (graph !== kubernetesGraph && graph.modules.length > 0) await go(['get', ...graph.modules], 1_200_000);
+    await rm(folder, { recursive: true, force: true });
+    await rename(scratch, folder);
+  }
+  return goIn(folder);
+}
+
 async function buildNow(build: GoBuild): Promise<void> {
   const folder = buildFolder(build);
   // Everything is made beside the final place and renamed at the end, so that what an interrupted build leaves is never taken for a program.
   const scratch = `${folder}.building`;
   await rm(scratch, { recursive: true, force: true });
-  const sources = join(scratch, 'module');
-  const output = join(scratch, 'output');
-  await mkdir(sources, { recursive: true });
-  await mkdir(output, { recursive: true });
-  if (build.source !== undefined) {
-    await cp(join(import.meta.dirname, 'go', build.source, 'main.go'), join(sources, 'main.go'));
-  }
-  const go = (args: readonly string[], timeoutMs: number) =>
-    run(['go', ...args], {
-      cwd: sources,
-      timeoutMs,
-      env: {
-        ...process.env,
-        CGO_ENABLED: '0',
-        GOFLAGS: `${process.env.GOFLAGS ?? ''} -mod=mod`.trim(),
-        GOWORK: 'off',
-      },
-    });
+  await mkdir(scratch, { recursive: true });
   try {
-    await writeFile(join(sources, 'go.mod'), await moduleFile(build, go));
-    if (build.modules.length > 0 && build.name !== 'kubernetes') await go(['get', ...build.modules], 1_200_000);
+    const go = await ensureModule(build.graph);
     const ldflags = `-s -w ${build.ldflags ?? ''}`.trim();
-    const byPackage = Object.entries(build.programs);
-    await go(
-      ['build', '-trimpath', '-ldflags', ldflags, '-o', `${output}/`, ...byPackage.map(([, path]) => path)],
-      3_600_000,
-    );
-    await mkdir(join(scratch, 'done'));
-    for (const [program, path] of byPackage) {
-      await rename(join(output, builtName(path, build)), join(scratch, 'done', program));
+    const packages = Object.entries(build.programs);
+    for (const [, path] of packages.filter(([, path]) => path.startsWith('./'))) {
+      await cp(join(import.meta.dirname, 'go', path), join(graphFolder(build.graph), path), { recursive: true });
     }
+    // One command for all programs of a build: linking one and compiling the next overlap.
+    const output = join(scratch, 'programs');
+    await mkdir(output);
+    const paths = packages.map(([, path]) => path);
+    await go(['build', '-trimpath', '-ldflags', ldflags, '-o', `${output}/`, ...paths], 3_600_000);
+    for (const [program, path] of packages) await rename(join(output, builtName(path)), join(scratch, program));
+    await rmdir(output);
     for (const [name, asset] of Object.entries(build.assets ?? {})) {
       const module = (await go(['list', '-m', '-f', '{{.Dir}}', asset.module], 600_000)).trim();
-      const target = join(scratch, 'done', name);
+      const target = join(scratch, name);
       await cp(join(module, asset.folder), target, { recursive: true });
       // Go's module cache is read-only, and a copy that cannot be deleted would outlive the cache.
       await run(['chmod', '-R', 'u+w', target]);
@@ -237,37 +277,38 @@ async function buildNow(build: GoBuild): Promise<void> {
     throw new Error(`${build.name} ${build.version} could not be built. ${error.message}`, { cause: error });
   }
   await rm(folder, { recursive: true, force: true });
-  await rename(join(scratch, 'done'), folder);
-  await rm(scratch, { recursive: true, force: true });
+  await rename(scratch, folder);
 }
 
 /** `go build -o folder/` names a program after the last part of its package path that is not a major version. */
-export function builtName(path: string, build: GoBuild): string {
-  if (path === '.') return moduleName(build);
+export function builtName(path: string): string {
   const parts = path.split('/').filter((part) => !/^v\d+$/.test(part));
   return parts.at(-1) ?? path;
 }
 
-function moduleName(build: GoBuild): string {
-  return `cluster-${build.name}`;
-}
-
-async function moduleFile(
-  build: GoBuild,
-  go: (args: readonly string[], timeoutMs: number) => Promise<string>,
-): Promise<string> {
-  const head = `module ${moduleName(build)}\n\ngo ${minimumGo.major}.${minimumGo.minor}\n`;
-  if (build.name !== 'kubernetes') return head;
+async function moduleFile(graph: ModuleGraph, go: Go): Promise<string> {
+  const head = `module cluster-${graph.name}\n\ngo ${minimumGo.major}.${minimumGo.minor}\n`;
+  if (graph !== kubernetesGraph) return head;
   // Kubernetes' own go.mod takes its staging modules from folders beside it, at version v0.0.0. Outside its repository each is replaced by the published one.
-  const [module] = build.modules;
-  const download = JSON.parse(await go(['mod', 'download', '-json', module ?? ''], 600_000)) as { GoMod: string };
+  const [module = ''] = graph.modules;
+  const version = module.slice(module.lastIndexOf('@v') + 2);
+  const download = JSON.parse(await go(['mod', 'download', '-json', module], 600_000)) as { GoMod: string };
   const staging = stagingModules(await readFile(download.GoMod, 'utf8'));
-  const published = `v0.${build.version.split('.').slice(1).join('.')}`;
-  // Required at the published version too: the version becomes part of what the compiler's cache is keyed by, and only so do
-  // the other programs of this file find these libraries compiled.
+  const published = `v0.${version.split('.').slice(1).join('.')}`;
+  // Required at the published version too: the version is part of what the compiler's cache is keyed by, and only so does a build of other
+  // programs with the same libraries find them compiled.
   const required = staging.map((name) => `require ${name} ${published}\n`).join('');
   const replaced = staging.map((name) => `replace ${name} => ${name} ${published}\n`).join('');
-  return `${head}\nrequire k8s.io/kubernetes v${build.version}\n\n${required}\n${replaced}`;
+  return `${head}\nrequire k8s.io/kubernetes v${version}\n\n${required}\n${replaced}`;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The modules that Kubernetes' go.mod replaces by folders of its repository. */

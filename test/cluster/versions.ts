@@ -4,7 +4,8 @@ export const versions = {
   etcd: '3.6.16',
   crossplane: '2.4.0',
   crossplaneCli: '2.5.0',
-  helm: '3.22.0',
+  /** The one that the Crossplane CLI contains anyway. */
+  helm: '3.20.2',
   coredns: '1.14.7',
   localPathProvisioner: '0.0.30',
   certManager: '1.21.2',

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { findDaemon, identify, isRunning, parseStat, startDaemon, stopDaemon } from './processes.ts';
+
+test("a process is read right even when its name looks like the kernel's own separators", () => {
+  const fields = Array.from({ length: 48 }, (_, index) => String(index + 4));
+  const stat = parseStat(`42 (a) R (b) S ${fields.join(' ')}`);
+  assert.deepEqual(stat, { state: 'S', parent: 4, started: '22' });
+});
+
+test('a number that another process or another boot has taken over is not the recorded process', async () => {
+  const me = await identify(process.pid);
+  assert.equal(await isRunning(me), true);
+  assert.equal(await isRunning({ ...me, started: '1' }), false);
+  assert.equal(await isRunning({ ...me, boot: 'another' }), false);
+});
+
+test('a process that ended but was not collected by its parent does not count as running', async () => {
+  // The shell becomes a program that knows nothing of the child it inherits.
+  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
+  const identity = await identify(Number(printed.toString()));
+  const giveUp = performance.now() + 5_000;
+  while ((await isRunning(identity)) && performance.now() < giveUp)
+    await new Promise((resolve) => setImmediate(resolve));
+  const asKernelSees = await identify(identity.pid);
+  const running = await isRunning(identity);
+  parent.kill('SIGKILL');
+  assert.deepEqual(asKernelSees, identity);
+  assert.equal(running, false);
+});
+
+test('a daemon is found again by its file, and stopped by it even when it ignores the polite signal', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'processes-'));
+  const daemon = { name: 'stubborn', pidFile: join(folder, 'pid.json'), logFile: join(folder, 'log') };
+  const started = await startDaemon(daemon, ['sh', '-c', 'trap "" TERM; while :; do sleep 1; done']);
+  assert.deepEqual(await findDaemon(daemon), started);
+  await stopDaemon(daemon, 50);
+  assert.equal(await isRunning(started), false);
+  assert.equal(await findDaemon(daemon), undefined);
+});
+
+test('a program that does not exist is an error when it is started, not a daemon that is missing later', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'processes-'));
+  const daemon = { name: 'absent', pidFile: join(folder, 'pid.json'), logFile: join(folder, 'log') };
+  await assert.rejects(startDaemon(daemon, ['/does/not/exist']), /absent could not be started: .*ENOENT/);
+  assert.equal(await findDaemon(daemon), undefined);
+});
