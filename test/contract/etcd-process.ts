@@ -10,7 +10,7 @@ import { ensureEtcd } from '../cluster/builds.ts';
 
 /** The server's binary: from the directory in ETCD_BIN_DIR (`etcd-3.6.16`), else built once into the cluster's cache. */
 export const etcdBinary = async (version: string): Promise<string> => {
-  const directory = process.env['ETCD_BIN_DIR'];
+  const directory = process.env.ETCD_BIN_DIR;
   if (directory !== undefined) {
     const binary = join(directory, `etcd-${version}`);
     await access(binary);

@@ -12,10 +12,14 @@ import {
   type EtcdMemberStatus,
 } from '../../runtime/ports/etcd.ts';
 import { memberEtcdVersions } from '../cluster/versions.ts';
+import { fakeEtcd } from './etcd-fake.ts';
 import type { EtcdLab, EtcdUnderTest, Place, Start } from './etcd-lab.ts';
 import { realEtcd } from './etcd-real.ts';
 
-const implementations: readonly EtcdUnderTest[] = [...memberEtcdVersions.map(realEtcd)];
+const implementations: readonly EtcdUnderTest[] = [
+  ...memberEtcdVersions.map(fakeEtcd),
+  ...memberEtcdVersions.map(realEtcd),
+];
 
 const PATIENCE_MS = 20_000;
 
