@@ -15,6 +15,8 @@ const steps = {
 
 export type StepName = keyof typeof steps;
 
+export const stepNames = Object.keys(steps) as readonly StepName[];
+
 /** The step that a request is for, or undefined where its input names none. */
 export const stepOf = (request: RunFunctionRequest): StepName | undefined => {
   const { apiVersion, kind } = inputOf(request);
@@ -34,7 +36,7 @@ export const compose: Compose = (request) => {
         reason: 'Unrenderable',
         message:
           `the pipeline step's input is apiVersion ${quoted(apiVersion)}, kind ${quoted(kind)}; give it ` +
-          `apiVersion ${INPUT_API_VERSION} and one of the kinds ${Object.keys(steps).join(', ')}`,
+          `apiVersion ${INPUT_API_VERSION} and one of the kinds ${stepNames.join(', ')}`,
       },
     ],
   });

@@ -6,6 +6,7 @@ import { listen, listenInsecurely } from './listener.ts';
 import { createMetrics } from './metrics.ts';
 import { format, type Options, optionsOf, USAGE, UsageError } from './options.ts';
 import { createRunner } from './runner.ts';
+import { selfCheck } from './self-check.ts';
 
 const serve = async (options: Options): Promise<void> => {
   const log = pino({ level: options.debug ? 'debug' : 'info', base: null, timestamp: pino.stdTimeFunctions.isoTime });
@@ -27,6 +28,13 @@ const serve = async (options: Options): Promise<void> => {
       process.exit(1);
     }
   };
+
+  try {
+    selfCheck(compose);
+  } catch (error) {
+    log.fatal({ err: error }, 'this build cannot answer a plain request');
+    process.exit(1);
+  }
 
   const { certificates } = options;
   const listener = await bind(`functions on ${format(options.address)}`, () =>

@@ -274,7 +274,6 @@ export class Writer {
 
   /** A map in ascending order of its keys, so that equal maps are equal bytes. `write` gets the key's value. */
   map<T>(field: number, map: { readonly [key: string]: T | undefined }, write: (value: T) => void): void {
-    // biome-ignore lint/suspicious/useArraySortCompare: any fixed order will do, and the default one is by far the fastest.
     const keys = Object.keys(map).sort();
     for (let index = keys.length - 1; index >= 0; index--) {
       const key = keys[index] as string;

@@ -1,0 +1,36 @@
+import { API_VERSION } from '../../api/names.ts';
+import type { Compose, RunFunctionRequest } from '../composing/exchange.ts';
+import { INPUT_API_VERSION } from '../composing/step-input.ts';
+import { type StepName, stepNames } from '../steps.ts';
+import { encodeResponse } from './run-function.ts';
+
+const sample = (step: StepName): RunFunctionRequest => ({
+  tag: 'self-check',
+  input: { apiVersion: INPUT_API_VERSION, kind: step },
+  observed: {
+    composite: {
+      resource: {
+        apiVersion: API_VERSION,
+        kind: 'EtcdCluster',
+        metadata: { name: 'self-check', namespace: 'default', uid: 'self-check' },
+        spec: { version: '3.6.1', replicas: 7 },
+      },
+    },
+  },
+});
+
+/**
+ * Runs every step once before the port opens, and throws when one cannot answer. One revision of the package replaces the
+ * other for all claims at once, so a broken one must fail here, where it never becomes ready. It is repeated because the
+ * first calls of a process are slow, and the first real ones come in a burst.
+ */
+export const selfCheck = (compose: Compose, repetitions = 20): void => {
+  for (const step of stepNames) {
+    for (let repetition = 0; repetition < repetitions; repetition++) {
+      const response = compose(sample(step));
+      const fatal = response.results?.find(({ severity }) => severity === 'Fatal');
+      if (fatal !== undefined) throw new Error(`step ${step} cannot answer a plain request: ${fatal.message}`);
+      encodeResponse(response);
+    }
+  }
+};
