@@ -58,6 +58,8 @@ export const REASONS = {
     'The data belongs to another member. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
   RevisionTooLow:
     'The data is older than what this member has acknowledged. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+  OperationUnknown:
+    'A newer runtime has begun what this one does not know. Bring that runtime back, or report this.',
   MemberListUnknownMember: 'etcd lists a member that no EtcdMember stands for. Find out who added it.',
   ReplacementHeld:
     'Replacing this member now would cost quorum or data. It happens by itself once the others are healthy.',

@@ -2,6 +2,9 @@
  * The veto: what no step may do, whichever rule asked for it. It knows nothing of the rules, so that a wrong rule is
  * stopped by something that was thought through separately.
  */
+import { incarnationName, peerURL } from '../../api/names.ts';
+import { isLocked } from './member-config.ts';
+import type { SeenVolume } from './observed.ts';
 import { isHealthyVoter, majority, type Situation } from './situation.ts';
 import type { Step } from './steps.ts';
 
@@ -27,7 +30,17 @@ const quorumKept: Invariant = {
         ? `${healthyAmong(s, staying)} of ${staying.length} remaining voters are healthy`
         : undefined;
     }
-    if (step.do === 'DeletePods' && s.quorum?.spec.replicas !== 0) {
+    if (step.do === 'DeletePods') {
+      const memory = s.held.find(
+        ({ memory: inMemory, pod, entry }) =>
+          inMemory &&
+          step.pods.some(({ uid }) => uid === pod?.uid) &&
+          pod?.phase !== 'Failed' &&
+          pod?.phase !== 'Succeeded' &&
+          !(entry.known && entry.value === undefined),
+      );
+      if (s.latch !== undefined && memory !== undefined) return `${memory.member.name} keeps its data in that Pod`;
+      if (s.quorum?.spec.replicas === 0) return undefined;
       const taken = s.held.filter(
         ({ pod }) => step.pods.some(({ uid }) => uid === pod?.uid) && pod?.phase === 'Running',
       );
@@ -65,8 +78,28 @@ const bornOnce: Invariant = {
       const things = s.slots.flatMap(({ member }) => [...member.pods, ...member.volumes]);
       return things.length === 0 ? undefined : `${things.map(({ name }) => name).join(', ')} still exist`;
     }
-    if (step.do === 'ClearAttempt' && s.latch !== undefined) return `it exists as ${s.latch}`;
+    if (step.do === 'ClearAttempt') {
+      if (s.latch !== undefined) return `it exists as ${s.latch}`;
+      if (!s.seen.claim.known) return 'the EtcdCluster, which may say that it exists, cannot be read';
+      const served = s.slots.flatMap(({ member }) => member.pods).find((pod) => pod.verifiedContainer !== undefined);
+      return served === undefined ? undefined : `${served.name} has served clients`;
+    }
     if (step.do === 'BringUp') {
+      const remade = step.places.find(
+        ({ makeVolume, member, incarnation }) =>
+          makeVolume && s.slots.some((slot) => slot.member.claimedPod === incarnationName(member.name, incarnation)),
+      );
+      if (remade !== undefined) return `the volume of ${remade.member.name} may have existed`;
+      const joined = step.places.find(
+        ({ config, incarnation, member }) =>
+          !isLocked(config) &&
+          s.slots.some(
+            (slot) =>
+              slot.member.name === member.name &&
+              slot.member.volumes.some((volume) => volume.incarnation === incarnation && volume.memberID !== undefined),
+          ),
+      );
+      if (joined !== undefined) return `${joined.member.name} has joined before and would start on an empty disk`;
       const fresh = step.places.find(({ initialState }) => initialState === 'new');
       if (fresh === undefined) return undefined;
       if (s.latch !== undefined) return `it has existed as ${s.latch}`;
@@ -86,14 +119,25 @@ const bornOnce: Invariant = {
 };
 
 const provenBeforeServing: Invariant = {
-  name: 'clients reach a Pod only after its configuration is locked and its identity proven in this container start',
+  name: 'votes and clients come only after the configuration is locked and the identity proven in this container start',
   broken: (s, step) => {
+    if (step.do === 'Promote') {
+      const slot = s.held.find(({ member }) => member.name === step.target);
+      if (slot?.identity.is !== 'proven' || slot.memberID !== step.memberID) return `${step.target} is not proven`;
+      return slot.pod?.config !== undefined && isLocked(slot.pod.config) ? undefined : `${step.target} is not locked`;
+    }
+    if (step.do === 'StopImpostor') {
+      const pod = s.held.find((slot) => slot.pod?.uid === step.pod.uid)?.pod;
+      return pod?.container.id !== undefined && pod.container.id === pod.verifiedContainer
+        ? `${step.pod.name} was proven in this very start`
+        : undefined;
+    }
     if (step.do !== 'Admit') return undefined;
     for (const { uid, name, container } of step.pods) {
       const slot = s.held.find(({ pod }) => pod?.uid === uid);
       if (slot?.identity.is !== 'proven') return `${name} is not proven`;
       if (slot.pod?.container.id !== container) return `${name} has restarted since`;
-      if (slot.pod.config?.includes('"new"') === true) return `${name} still has the configuration of a first start`;
+      if (slot.pod.config === undefined || !isLocked(slot.pod.config)) return `${name} is not locked`;
     }
     return undefined;
   },
@@ -102,13 +146,18 @@ const provenBeforeServing: Invariant = {
 const volumesKept: Invariant = {
   name: 'a volume goes only once its member is out of the member list, with the attempt that made it, or with its claim',
   broken: (s, step) => {
-    if (step.do === 'Retire' && step.volumes.length > 0) {
+    if (step.do === 'Retire') {
       if (!s.seen.membership.known) return 'the member list is not known';
-      for (const { uid, name } of step.volumes) {
-        const volume = s.slots.flatMap(({ member }) => member.volumes).find((one) => one.uid === uid);
-        const { members } = s.seen.membership.value;
-        if (members.some((member) => member.name === name || member.id === volume?.memberID))
-          return `${name} is listed`;
+      const { members } = s.seen.membership.value;
+      for (const { uid, name } of [...step.pods, ...step.volumes]) {
+        const url = peerURL(s.seen.cluster, s.seen.namespace, name);
+        const volume: SeenVolume | undefined = s.slots
+          .flatMap(({ member }) => member.volumes)
+          .find((one) => one.uid === uid);
+        const line = members.find(
+          (member) => member.name === name || member.peerURLs.includes(url) || member.id === volume?.memberID,
+        );
+        if (line !== undefined) return `${name} is listed as ${line.id}`;
       }
     }
     if (step.do === 'Teardown' && step.pods.length + step.volumes.length > 0) {
@@ -117,14 +166,13 @@ const volumesKept: Invariant = {
       if (!claim.known) return 'the EtcdCluster cannot be read';
       if (!claim.value.exists || claim.value.deleting) return undefined;
       const { uid } = claim.value;
+      const touched = [...step.pods, ...step.volumes];
       const mine = s.slots.find(
         ({ member }) =>
-          member.firstClaim === uid &&
-          [...member.pods, ...member.volumes].some((thing) =>
-            [...step.pods, ...step.volumes].some((one) => one.uid === thing.uid),
-          ),
+          (member.firstClaim === uid || member.firstClaim === undefined || !member.deleting) &&
+          [...member.pods, ...member.volumes].some((thing) => touched.some((one) => one.uid === thing.uid)),
       );
-      return mine === undefined ? undefined : `${mine.member.name} belongs to the present EtcdCluster`;
+      return mine === undefined ? undefined : `${mine.member.name} may belong to the present EtcdCluster`;
     }
     return undefined;
   },

@@ -112,16 +112,11 @@ const line = (key: string): RegExp => new RegExp(`^${key}: .*$`, 'm');
  * The same file with only the lock closed. For a Pod whose claim has moved on: its binary may be of another minor than
  * the claim asks for, and options that etcd refuses must not keep a member from being locked.
  */
-export const relocked = (s: Situation, text: string, incarnationName: string): string => {
-  const { initialCluster, initialClusterState } = lockedConfig({
-    ...({} as EtcdConfig),
-    name: incarnationName,
-    peerURL: peerURL(s.seen.cluster, s.seen.namespace, incarnationName),
-  });
-  const list = initialCluster.map(({ name, peerURL: url }) => `${name}=${url}`).join(',');
+export const relocked = (s: Situation, text: string, name: string): string => {
+  const list = `${name}=${peerURL(s.seen.cluster, s.seen.namespace, name)}`;
   return text
     .replace(line('initial-cluster'), () => `initial-cluster: ${JSON.stringify(list)}`)
-    .replace(line('initial-cluster-state'), () => `initial-cluster-state: ${JSON.stringify(initialClusterState)}`);
+    .replace(line('initial-cluster-state'), () => 'initial-cluster-state: "existing"');
 };
 
 /** Whether a start with this file can only continue the data of the member itself. */

@@ -6,8 +6,16 @@
 import { incarnationName, memberName, peerURL } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { etcdMinor, optionProblems } from './etcd-config.ts';
-import { blackoutConfig, formingConfig, joiningConfig, type MemberConfig, settledConfig } from './member-config.ts';
-import type { Observed, SeenPod } from './observed.ts';
+import {
+  blackoutConfig,
+  formingConfig,
+  isLocked,
+  joiningConfig,
+  type MemberConfig,
+  nextConfig,
+  relocked,
+} from './member-config.ts';
+import type { Observed, SeenPod, SeenVolume } from './observed.ts';
 import { classify, isHealthyVoter, isLeader, majority, type Situation, type Slot, sketch } from './situation.ts';
 import type { ObjectName, Placement, Step } from './steps.ts';
 
@@ -44,12 +52,21 @@ const podName = (slot: Slot, incarnation: string): string => incarnationName(slo
 /** The references are written before anything exists, so their presence means: it may have existed. */
 const wasBegun = (slot: Slot, incarnation: string): boolean => slot.member.claimedPod === podName(slot, incarnation);
 
-const refusedData = ({ member }: Slot): boolean =>
-  member.status.phase === 'Failed' &&
-  (member.status.conditions ?? []).some(
-    ({ type, reason }) =>
-      type === 'Ready' && (reason === 'ForeignData' || reason === 'ForeignIdentity' || reason === 'RevisionTooLow'),
-  );
+const REFUSALS: readonly Reason[] = ['ForeignData', 'ForeignIdentity', 'RevisionTooLow'];
+
+/** Why the data of this slot was refused, if it was: its Pod stays down until a person has decided. */
+const refusalOf = ({ member }: Slot): Reason | undefined =>
+  member.status.phase === 'Failed'
+    ? REFUSALS.find((refusal) =>
+        (member.status.conditions ?? []).some(({ type, reason }) => type === 'Ready' && reason === refusal),
+      )
+    : undefined;
+const isRefused = (slot: Slot): boolean => refusalOf(slot) !== undefined && !slot.member.retry;
+
+const isPodless = ({ pod }: Slot): boolean => pod === undefined || isTerminal(pod);
+/** The data of a slot lives in its volume, and in memory as long as its Pod. */
+const isDataless = (slot: Slot): boolean =>
+  slot.memory ? isPodless(slot) : slot.pod === undefined && (slot.volume === undefined || slot.volume.deleting);
 
 // ---------------------------------------------------------------------------------------------------------- deletion
 
@@ -154,20 +171,29 @@ const dismiss: Rule = {
 const impostor: Rule = {
   name: 'impostor',
   answer: (s) => {
-    for (const { member, pod, identity } of s.held) {
-      if (identity.is === 'foreign' && pod !== undefined && !pod.deleting) {
-        return {
-          do: 'StopImpostor',
-          member: named(member),
-          pod: named(pod),
-          reason: identity.reason,
-          why: identity.why,
-        };
-      }
+    const foreign = s.held.flatMap(({ member, pod, identity }) =>
+      identity.is === 'foreign' && pod !== undefined && !pod.deleting ? [{ member, pod, identity }] : [],
+    );
+    const [first] = foreign.filter(({ pod }) => !isProvenStart(pod));
+    if (first !== undefined) {
+      const { member, pod, identity } = first;
+      return { do: 'StopImpostor', member: named(member), pod: named(pod), reason: identity.reason, why: identity.why };
     }
-    return undefined;
+    // Data does not change under a running etcd: what changed since this very start was proven is the record of it.
+    const [contradicted] = foreign;
+    return contradicted === undefined
+      ? undefined
+      : {
+          do: 'AskHuman',
+          reason: contradicted.identity.reason,
+          message: `${contradicted.identity.why}, and it was proven right when it started: the records of this cluster contradict each other`,
+        };
   },
 };
+
+/** Whether this container start has been proven. */
+const isProvenStart = ({ container, verifiedContainer }: SeenPod): boolean =>
+  container.state === 'running' && container.id !== undefined && container.id === verifiedContainer;
 
 const record: Rule = {
   name: 'record',
@@ -286,9 +312,20 @@ const bootstrap: Rule = {
     const attempt = quorum.status.bootstrap;
     if (attempt === undefined || attempt.abandoned !== undefined) {
       const why = attempt?.abandoned ?? 'there is no record of this attempt';
+      // The claim is one of the witnesses that a cluster has existed, and nothing is begun in what is being deleted.
+      if (!seen.claim.known)
+        return wait('Bootstrapping', `the EtcdCluster cannot be read: ${seen.claim.why}`, RETRY_MS);
+      if (!seen.namespaceTerminating.known) {
+        return wait('Bootstrapping', `the namespace cannot be read: ${seen.namespaceTerminating.why}`, RETRY_MS);
+      }
+      const served = allPods(s).find(({ verifiedContainer }) => verifiedContainer !== undefined);
+      if (served !== undefined) {
+        return wait('ClusterUnreachable', `${served.name} has served this cluster and does not answer`, RETRY_MS);
+      }
       const clear = clearing(s, why);
       if (clear !== undefined) return clear;
       if (replicas === 0) return wait('Paused', 'no cluster is formed until replicas is raised');
+      if (!seen.claim.value.exists) return wait('Creating', 'no EtcdCluster asks for a cluster');
       return newAttempt(s, replicas, (attempt?.attempt ?? 0) + 1);
     }
 
@@ -311,6 +348,10 @@ const bootstrap: Rule = {
         running += 1;
       }
     }
+    const refused = refusedSpec(
+      s.slots.filter(({ member }) => attempt.members.some(({ name }) => name === member.name)),
+    );
+    if (refused !== undefined) return refused;
     if (places.length > 0) return { do: 'BringUp', why: `attempt ${attempt.attempt} at forming the cluster`, places };
     if (ended.length > 0) {
       return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: ended };
@@ -342,6 +383,13 @@ const placement = (slot: Slot, incarnation: string, config: MemberConfig, makeVo
 
 // ------------------------------------------------------------------------------------------- operations in flight
 
+/** Voters that should go because they cannot come back; a scale-up must not keep them waiting. */
+const isBeyondHope = (s: Situation, slot: Slot): boolean => {
+  const { entry } = slot;
+  if (!entry.known) return false;
+  return (entry.value === undefined || (!entry.value.isLearner && isDataless(slot))) && safeWithout(s, entry.value?.id);
+};
+
 const adding = (
   s: Situation,
   slot: Slot | undefined,
@@ -351,25 +399,45 @@ const adding = (
   const { incarnation, target } = operation;
   const end = (outcome: 'joined' | 'abandoned'): Step => ({ do: 'EndOperation', kind: 'AddMember', target, outcome });
   if (!membership.known) return undefined;
+  const { members } = membership.value;
   const url = incarnation === undefined ? undefined : peerURL(cluster, namespace, incarnationName(target, incarnation));
-  const entry = membership.value.members.find(({ peerURLs }) => url !== undefined && peerURLs.includes(url));
+  const entry = members.find(({ peerURLs }) => url !== undefined && peerURLs.includes(url));
+  const others = s.held.filter(({ member }) => member.name !== target);
+  const unwanted =
+    slot === undefined ||
+    slot.member.deleting ||
+    incarnation === undefined ||
+    s.held.length > (s.quorum?.spec.replicas ?? 0);
+  const urgent = others.some((other) => isBeyondHope(s, other));
 
-  if (slot === undefined || slot.member.deleting || incarnation === undefined || url === undefined) {
-    return entry === undefined ? end('abandoned') : { do: 'RemoveMember', target, memberID: entry.id };
-  }
   if (entry === undefined) {
-    // Listed once and not any more: somebody removed it. What stands in the slot is cleared by the rules below.
-    if (operation.memberID !== undefined) return end('abandoned');
+    // Listed once and not any more, or begun and not listed: its token is spent. What stands in the slot is cleared by
+    // the rules below, and a new operation draws a new token.
+    const spent = operation.memberID !== undefined || (slot !== undefined && wasBegun(slot, incarnation ?? ''));
+    if (unwanted || urgent || spent || url === undefined || members.some(({ isLearner }) => isLearner)) {
+      return end('abandoned');
+    }
+    // etcd refuses to add anyone while a voter is not connected.
+    const unwell = others.filter((other) => !isHealthyVoter(other)).map(({ member }) => member.name);
+    if (unwell.length > 0) return wait('Adding', `${target} is added once ${unwell.join(', ')} can vote`, RETRY_MS);
     return { do: 'AddLearner', target, peerURL: url };
   }
-  const { pod, volume, memory } = slot;
-  if (!entry.isLearner) return slot.serving ? end('joined') : undefined;
+  // Once it votes the change is made. What may still befall it is for the rules of a running cluster, which need the
+  // operation out of their way.
+  if (!entry.isLearner) return unwanted || urgent || slot.serving || isDataless(slot) ? end('joined') : undefined;
 
+  const drop: Step = { do: 'RemoveMember', target, memberID: entry.id };
+  if (unwanted) return drop;
+  if (isRefused(slot)) return undefined;
+  const { pod, volume, memory } = slot;
   // A learner whose data was lost before it could vote is redone, not repaired.
   const begun = wasBegun(slot, incarnation);
-  const lost = begun && (memory ? pod === undefined : volume === undefined || volume.deleting);
-  if (lost) return { do: 'RemoveMember', target, memberID: entry.id };
+  if (begun && (memory ? isPodless(slot) : volume === undefined || volume.deleting)) return drop;
+  if (urgent && pod?.container.state !== 'running') return drop;
+  if (pod !== undefined && isTerminal(pod)) return undefined;
   if (pod === undefined || (pod.container.id === undefined && !pod.deleting)) {
+    const refused = refusedSpec([slot]);
+    if (refused !== undefined) return refused;
     const config = joiningConfig(s, slot, incarnation);
     if (config === undefined) return wait('Adding', `the list that ${target} has to join is not complete`, RETRY_MS);
     if (pod === undefined) {
@@ -388,51 +456,74 @@ const adding = (
     }
     return wait('Adding', `${target} has not started yet`, RETRY_MS);
   }
-  if (pod.container.state === 'running' && pod.etcd.known) return { do: 'Promote', target, memberID: entry.id };
+  if (pod.container.state === 'running' && slot.identity.is === 'proven') {
+    // From its first vote on it must not be able to start on an empty disk.
+    const locking = locked(s, slot);
+    if (locking !== undefined) return { do: 'Configure', why: 'it is locked before it votes', pods: [locking] };
+    return { do: 'Promote', target, memberID: entry.id };
+  }
   return wait('Adding', `${target} is starting as a learner`, STARTING_RECHECK_MS);
 };
 
 const removing = (
   s: Situation,
   slot: Slot | undefined,
-  operation: { kind: string; memberID?: string; target: string },
+  operation: { kind: 'RemoveMember' | 'ReplaceMember'; memberID?: string; target: string },
 ): Step | undefined => {
   const { membership } = s.seen;
   if (!membership.known) return undefined;
-  const { target } = operation;
-  const kind = operation.kind === 'ReplaceMember' ? 'ReplaceMember' : 'RemoveMember';
-  const entry = membership.value.members.find(({ id }) => id === operation.memberID);
+  const { target, kind } = operation;
+  const { members } = membership.value;
+  const entry = members.find(({ id }) => id === operation.memberID);
   if (entry !== undefined) {
+    // Nothing is lost yet, so what has changed since this was begun counts again.
+    const regretted = kind === 'RemoveMember' && s.held.length <= (s.quorum?.spec.replicas ?? 0);
+    if (regretted || (!entry.isLearner && !safeWithout(s, entry.id))) {
+      return { do: 'EndOperation', kind, target, outcome: 'abandoned' };
+    }
     if (entry.id === s.leaderID) {
       const successor = s.held.find((other) => other.memberID !== entry.id && isHealthyVoter(other));
       if (successor?.memberID !== undefined) return { do: 'MoveLeader', from: entry.id, to: successor.memberID };
     }
     return { do: 'RemoveMember', target, memberID: entry.id };
   }
-  const pods = slot?.member.pods ?? [];
-  const volumes = slot?.member.volumes ?? [];
-  if (pods.length + volumes.length > 0) {
-    const step = {
-      pods: pods.filter(({ deleting }) => !deleting).map(named),
-      volumes: pods.length > 0 ? [] : volumes.filter(({ deleting }) => !deleting).map(named),
-    };
-    return step.pods.length + step.volumes.length > 0
-      ? { do: 'Retire', target, ...step }
-      : wait('Removing', `${target} has left; waiting for its Pod and volume to end`, RETRY_MS);
-  }
-  return { do: 'EndOperation', kind, target, outcome: kind === 'RemoveMember' ? 'removed' : 'emptied' };
+  // Asked to end is enough: the next incarnation has other names, and a Pod on a dead node may never be gone.
+  const left = <T extends SeenPod | SeenVolume>(things: readonly T[] | undefined): readonly T[] =>
+    (things ?? []).filter((thing) => !thing.deleting && !isListed(s, thing));
+  const pods = left(slot?.member.pods);
+  const volumes = left(slot?.member.volumes);
+  return pods.length + volumes.length > 0
+    ? { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named) }
+    : { do: 'EndOperation', kind, target, outcome: kind === 'RemoveMember' ? 'removed' : 'emptied' };
+};
+
+/** Whether etcd's list has a line for the incarnation that this Pod or volume belongs to. Without a list: it may. */
+const isListed = ({ seen }: Situation, thing: SeenPod | SeenVolume): boolean => {
+  const { membership, cluster, namespace } = seen;
+  if (!membership.known) return true;
+  const url = peerURL(cluster, namespace, thing.name);
+  const memberID = 'memberID' in thing ? thing.memberID : undefined;
+  return membership.value.members.some(
+    ({ id, name, peerURLs }) => name === thing.name || peerURLs.includes(url) || id === memberID,
+  );
 };
 
 const operation: Rule = {
   name: 'operation',
   answer: (s) => {
     const inFlight = s.quorum?.status.operation;
-    if (inFlight?.target === undefined || s.latch === undefined) return undefined;
-    const { target } = inFlight;
+    if (inFlight === undefined || s.latch === undefined) return undefined;
+    const { target, kind } = inFlight;
     const slot = s.slots.find(({ member }) => member.name === target);
-    return inFlight.kind === 'AddMember'
-      ? adding(s, slot, { ...inFlight, target })
-      : removing(s, slot, { ...inFlight, target });
+    if (target !== undefined && kind === 'AddMember') return adding(s, slot, { ...inFlight, target });
+    if (target !== undefined && (kind === 'RemoveMember' || kind === 'ReplaceMember')) {
+      return removing(s, slot, { ...inFlight, kind, target });
+    }
+    return {
+      do: 'AskHuman',
+      reason: 'OperationUnknown',
+      message: `${kind} of ${target ?? 'nothing'} is in flight, which this version of the runtime cannot carry on`,
+    };
   },
 };
 
@@ -442,6 +533,9 @@ const pause: Rule = {
   name: 'pause',
   answer: (s) => {
     if (s.latch === undefined || s.quorum?.spec.replicas !== 0) return undefined;
+    if (s.held.some(({ memory }) => memory)) {
+      return { do: 'AskHuman', reason: 'OptionsRefused', message: 'a cluster in memory cannot pause: raise replicas' };
+    }
     const pods = allPods(s).filter(({ deleting }) => !deleting);
     return pods.length === 0
       ? wait('Paused', 'replicas is 0: identity and volumes are kept, raise replicas to resume')
@@ -455,7 +549,13 @@ const revive: Rule = {
   answer: (s) => {
     if (s.latch === undefined) return undefined;
     const { namespaceTerminating, claim } = s.seen;
-    const lost = s.held.filter(({ pod, member }) => !member.deleting && (pod === undefined || isTerminal(pod)));
+    // A member that somebody deleted is not started again, unless the others cannot decide anything without it.
+    const lost = s.held.filter(
+      (slot) =>
+        isPodless(slot) &&
+        (!slot.member.deleting || !s.seen.membership.known) &&
+        !(slot.entry.known && slot.entry.value === undefined),
+    );
     if (lost.length === 0) return undefined;
     const ended = lost.flatMap(({ pod, memory }) =>
       pod !== undefined && !pod.deleting && !memory ? [named(pod)] : [],
@@ -464,11 +564,11 @@ const revive: Rule = {
       return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: ended };
     }
     const places = lost.flatMap((slot): Placement[] => {
-      const { member, incarnation, pod, volume, memory } = slot;
+      const { incarnation, pod, volume, memory } = slot;
       if (pod !== undefined || memory || incarnation === undefined || volume === undefined || volume.deleting)
         return [];
-      if (refusedData(slot) && !member.retry) return [];
-      const config = (s.seen.membership.known ? settledConfig : blackoutConfig)(s, slot, incarnation);
+      if (isRefused(slot) || refusedSpec([slot]) !== undefined) return [];
+      const config = (s.seen.membership.known ? nextConfig : blackoutConfig)(s, slot, incarnation);
       return config === undefined ? [] : [placement(slot, incarnation, config, false)];
     });
     if (places.length === 0) return undefined;
@@ -481,6 +581,21 @@ const revive: Rule = {
   },
 };
 
+/** The Pod with the configuration that its next start should read, where it does not have it already. */
+const locked = (s: Situation, slot: Slot): (ObjectName & { readonly config: string }) | undefined => {
+  const { pod, incarnation, member, entry } = slot;
+  if (pod === undefined || pod.deleting || incarnation === undefined) return undefined;
+  // What was made for a start after a blackout has to be read before it is replaced.
+  if (!entry.known && pod.container.state !== 'running' && pod.config === blackoutConfig(s, slot, incarnation)?.text)
+    return undefined;
+  const upToDate = pod.templateHash === member.templateHash && optionProblems(member.spec.options ?? {}).length === 0;
+  const next = upToDate ? nextConfig(s, slot, incarnation)?.text : undefined;
+  const text =
+    next ??
+    (pod.config === undefined || pod.container.id === undefined ? undefined : relocked(s, pod.config, pod.name));
+  return text === undefined || text === pod.config ? undefined : { ...named(pod), config: text };
+};
+
 /** No Pod keeps the configuration of its first start: what has started is locked, what has not joins the live list. */
 const configure: Rule = {
   name: 'configure',
@@ -488,15 +603,9 @@ const configure: Rule = {
     if (s.latch === undefined) return undefined;
     const target = s.quorum?.status.operation?.kind === 'AddMember' ? s.quorum.status.operation.target : undefined;
     const pods = s.held.flatMap((slot) => {
-      const { pod, incarnation, member, entry } = slot;
-      if (pod === undefined || pod.deleting || incarnation === undefined) return [];
-      if (member.name === target && !(entry.known && entry.value?.isLearner === false)) return [];
-      if (optionProblems(member.spec.options ?? {}).length > 0) return [];
-      const started = slot.volume?.memberID !== undefined || pod.container.id !== undefined;
-      // What was made for a start after a blackout has to be read before it is replaced.
-      if (pod.container.state !== 'running' && pod.config === blackoutConfig(s, slot, incarnation)?.text) return [];
-      const config = started ? settledConfig(s, slot, incarnation) : joiningConfig(s, slot, incarnation);
-      return config === undefined || config.text === pod.config ? [] : [{ ...named(pod), config: config.text }];
+      // A learner is configured by the operation that brings it up.
+      if (slot.member.name === target && !(slot.entry.known && slot.entry.value?.isLearner === false)) return [];
+      return locked(s, slot) ?? [];
     });
     return pods.length === 0
       ? undefined
@@ -509,9 +618,10 @@ const admit: Rule = {
   answer: (s) => {
     const { latch } = s;
     if (latch === undefined) return undefined;
-    const pods = s.held.flatMap(({ member, pod, entry, identity, memberID, volume }) => {
+    const pods = s.held.flatMap(({ pod, entry, identity, memberID, volume }) => {
       if (pod === undefined || pod.deleting || identity.is !== 'proven' || memberID === undefined) return [];
-      if (!entry.known || entry.value === undefined || entry.value.isLearner || member.deleting) return [];
+      if (!entry.known || entry.value === undefined || entry.value.isLearner) return [];
+      if (pod.config === undefined || !isLocked(pod.config)) return [];
       if (pod.container.id === undefined || (pod.voterRole && pod.verifiedContainer === pod.container.id)) return [];
       if (!pod.etcd.known) return [];
       return [
@@ -526,6 +636,20 @@ const admit: Rule = {
       ];
     });
     return pods.length === 0 ? undefined : { do: 'Admit', pods };
+  },
+};
+
+/** Without a quorum and with nothing left to start one from. */
+const dataLost: Rule = {
+  name: 'data lost',
+  answer: (s) => {
+    if (s.latch === undefined || s.seen.membership.known) return undefined;
+    if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers');
+    if (!s.held.every(isDataless)) return undefined;
+    const [one] = [...allPods(s), ...allVolumes(s)].filter(({ deleting }) => !deleting);
+    return one === undefined
+      ? { do: 'AskHuman', reason: 'AllDataLost', message: 'no member has a Pod or a volume with its data any more' }
+      : wait('ClusterUnreachable', `${one.name} stands in a slot that no record knows it to belong to`, RETRY_MS);
   },
 };
 
@@ -551,9 +675,7 @@ const unknowns: Rule = {
   answer: (s) =>
     s.latch === undefined || s.seen.membership.known
       ? undefined
-      : s.held.length === 0
-        ? { do: 'AskHuman', reason: 'AllDataLost', message: 'no member has a Pod or a volume any more' }
-        : wait('ClusterUnreachable', `the member list cannot be read: ${s.seen.membership.why}`, STARTING_RECHECK_MS),
+      : wait('ClusterUnreachable', `the member list cannot be read: ${s.seen.membership.why}`, STARTING_RECHECK_MS),
 };
 
 const budget: Rule = {
@@ -588,12 +710,9 @@ const strays: Rule = {
   name: 'strays',
   answer: (s) => {
     if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
-    const listed = new Set(s.seen.membership.value.members.map(({ name }) => name));
     for (const { member, strayPods, strayVolumes } of s.slots) {
-      const unlisted = <T extends { name: string; deleting: boolean }>(things: readonly T[]): readonly T[] =>
-        things.filter(({ name, deleting }) => !deleting && !listed.has(name));
-      const pods = unlisted(strayPods);
-      const volumes = strayPods.length > 0 ? [] : unlisted(strayVolumes);
+      const pods = strayPods.filter((pod) => !pod.deleting && !isListed(s, pod));
+      const volumes = strayVolumes.filter((volume) => !volume.deleting && !isListed(s, volume));
       if (pods.length + volumes.length === 0) continue;
       return { do: 'Retire', target: member.name, pods: pods.map(named), volumes: volumes.map(named) };
     }
@@ -601,36 +720,95 @@ const strays: Rule = {
   },
 };
 
-/** What cannot come back by itself: deleted by a person, removed from etcd by hand, or in memory that is gone. */
+/** Changes of the list are made for members that we know. A stranger may be a learner or a voter, and it counts. */
+const strangers: Rule = {
+  name: 'strangers',
+  answer: (s) => {
+    if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
+    const ours = new Set(s.slots.flatMap(({ entry }) => (entry.known ? (entry.value?.id ?? []) : [])));
+    const [stranger] = s.seen.membership.value.members.filter(({ id }) => !ours.has(id));
+    return stranger === undefined
+      ? undefined
+      : {
+          do: 'AskHuman',
+          reason: 'MemberListUnknownMember',
+          message: `etcd lists member ${stranger.id} (${stranger.name || stranger.peerURLs.join(', ')}), for which there is no EtcdMember; nothing is added or replaced meanwhile`,
+        };
+  },
+};
+
+type Replacement = {
+  readonly slot: Slot;
+  readonly why: string;
+  readonly reason: Reason;
+  /** Whether it can be done now. */
+  readonly safe: boolean;
+};
+
+/** What cannot come back by itself, then what a person deleted. Whoever is of no use any more goes first. */
+const replacements = (s: Situation): readonly Replacement[] => {
+  const dead: Replacement[] = [];
+  const asked: Replacement[] = [];
+  const complete = s.held.length >= (s.quorum?.spec.replicas ?? 0);
+  for (const slot of s.held) {
+    const { entry, member, memory } = slot;
+    if (!entry.known) continue;
+    const safe = safeWithout(s, entry.value?.id);
+    if (entry.value === undefined) {
+      dead.push({ slot, why: 'etcd does not list it any more', reason: 'ReplacementHeld', safe });
+    } else if (entry.value.isLearner) {
+      dead.push({ slot, why: 'it is a learner that no operation brings up', reason: 'ReplacementHeld', safe });
+    } else if (isDataless(slot)) {
+      dead.push(
+        memory
+          ? { slot, why: 'its Pod is gone and with it its memory', reason: 'MemoryLost', safe }
+          : { slot, why: 'its volume is gone', reason: 'VolumeLost', safe },
+      );
+    } else if (member.deleting) {
+      // One by one: while somebody is missing, taking a healthy one would leave ever fewer copies of the data.
+      const inTurn = complete || !isHealthyVoter(slot);
+      asked.push({ slot, why: 'its EtcdMember was deleted', reason: 'ReplacementHeld', safe: safe && inTurn });
+    }
+  }
+  return [...dead, ...asked];
+};
+
 const replace: Rule = {
   name: 'replace',
   answer: (s) => {
     if (s.quorum?.status.operation !== undefined || s.latch === undefined) return undefined;
-    for (const slot of s.held) {
-      const { member, pod, memory, entry, memberID, incarnation } = slot;
-      const asked = member.deleting;
-      const gone =
-        memory && incarnation !== undefined && wasBegun(slot, incarnation) && (pod === undefined || isTerminal(pod));
-      const removed = entry.known && entry.value === undefined && memberID !== undefined;
-      if (!asked && !gone && !removed) continue;
-      const held: Reason = gone ? 'MemoryLost' : 'ReplacementHeld';
-      if (!entry.known) continue;
-      if (!safeWithout(s, entry.value?.id)) {
-        return wait(held, `${member.name} is not replaced while the others could not hold quorum without it`, RETRY_MS);
-      }
-      return {
-        do: 'BeginOperation',
-        kind: 'ReplaceMember',
-        target: member.name,
-        why: asked
-          ? 'its EtcdMember was deleted'
-          : removed
-            ? 'etcd does not list it any more'
-            : 'its Pod is gone and with it its memory',
-        ...(memberID === undefined ? {} : { memberID }),
-      };
+    const next = replacements(s).find(({ safe }) => safe);
+    if (next === undefined) return undefined;
+    // Pods of a namespace or claim that is being deleted die before its members are marked.
+    const { namespaceTerminating, claim } = s.seen;
+    if (!namespaceTerminating.known) {
+      return wait('Replacing', `the namespace cannot be read: ${namespaceTerminating.why}`, RETRY_MS);
     }
-    return undefined;
+    if (!claim.known) return wait('Replacing', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
+    const { slot, why } = next;
+    return {
+      do: 'BeginOperation',
+      kind: 'ReplaceMember',
+      target: slot.member.name,
+      why,
+      ...(slot.memberID === undefined ? {} : { memberID: slot.memberID }),
+    };
+  },
+};
+
+/** After scaling, since a cluster of one can only lose its member once it has a second. */
+const held: Rule = {
+  name: 'held',
+  answer: (s) => {
+    if (s.quorum?.status.operation !== undefined || s.latch === undefined) return undefined;
+    const [first] = replacements(s);
+    if (first === undefined) return undefined;
+    const { slot, why, reason } = first;
+    return wait(
+      reason,
+      `${slot.member.name} is not replaced (${why}) while the others could not hold quorum without it`,
+      RETRY_MS,
+    );
   },
 };
 
@@ -682,7 +860,9 @@ const scale: Rule = {
       }
       const free = s.slots.find(
         ({ member, incarnation }) =>
-          incarnation === undefined && !member.deleting && member.pods.length === 0 && member.volumes.length === 0,
+          incarnation === undefined &&
+          !member.deleting &&
+          [...member.pods, ...member.volumes].every(({ deleting }) => deleting),
       );
       if (free === undefined) return wait('Creating', 'waiting for Crossplane to make the next EtcdMember', RETRY_MS);
       return (
@@ -703,10 +883,12 @@ const starting: Rule = {
   answer: (s) => {
     const late = s.held.filter((slot) => !slot.serving);
     if (late.length === 0) return undefined;
-    const [one] = late;
+    const refusal = late
+      .map((slot) => (isRefused(slot) ? refusalOf(slot) : undefined))
+      .find((one) => one !== undefined);
     return wait(
-      one !== undefined && refusedData(one) ? 'ForeignData' : 'Starting',
-      `${late.map(({ member, identity }) => `${member.name} (${identity.is === 'unknown' ? identity.why : identity.is === 'foreign' ? identity.why : 'not ready'})`).join(', ')}`,
+      refusal ?? 'Starting',
+      `${late.map(({ member, identity }) => `${member.name} (${identity.is === 'proven' ? 'not ready' : identity.why})`).join(', ')}`,
       late.some(({ pod }) => pod?.container.state === 'running') ? STARTING_RECHECK_MS : RETRY_MS,
     );
   },
@@ -725,11 +907,14 @@ export const RULES: readonly Rule[] = [
   configure,
   admit,
   budget,
+  dataLost,
   quorumLost,
   unknowns,
   strays,
+  strangers,
   replace,
   scale,
+  held,
   starting,
 ];
 

@@ -49,40 +49,64 @@ export type Situation = {
   readonly leaderID: string | undefined;
 };
 
-/** Any one record suffices: a deleted EtcdQuorum comes back empty, and that must not look like a new cluster. */
-export const latchOf = (seen: Observed): string | undefined => {
-  const records = [
-    seen.quorum?.status.clusterID,
-    ...seen.members.map(({ status }) => status.clusterID),
-    ...seen.members.flatMap(({ volumes }) => volumes.map(({ clusterID }) => clusterID)),
-    seen.claim.known && seen.claim.value.exists ? seen.claim.value.clusterID : undefined,
-  ];
-  return records.find((id) => id !== undefined && id !== '');
+/** The value that most records hold; among equals the smallest, so that the order of the records does not matter. */
+const foremost = (records: readonly (string | undefined)[]): string | undefined => {
+  const counts = new Map<string, number>();
+  for (const id of records) if (id !== undefined && id !== '') counts.set(id, (counts.get(id) ?? 0) + 1);
+  return [...counts].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))[0]?.[0];
 };
+
+/**
+ * Any one record suffices: a deleted EtcdQuorum comes back empty, and that must not look like a new cluster. Where they
+ * differ, the runtime's own record counts before the claim's copy of it, and both before what a single member or volume
+ * says, which may be left over from before a recovery.
+ */
+export const latchOf = (seen: Observed): string | undefined =>
+  foremost([seen.quorum?.status.clusterID]) ??
+  foremost([seen.claim.known && seen.claim.value.exists ? seen.claim.value.clusterID : undefined]) ??
+  foremost(seen.members.map(({ status }) => status.clusterID)) ??
+  foremost(seen.members.flatMap(({ volumes }) => volumes.map(({ clusterID }) => clusterID)));
 
 const only = <T>(values: readonly T[]): T | undefined => (new Set(values).size === 1 ? values[0] : undefined);
 
+/** Token of the incarnation of `member` that this line of etcd's list is about. The URL tells before the first start. */
+const tokenOf = (seen: Observed, member: string, { name, peerURLs }: EtcdMember): string | undefined => {
+  const prefix = `${member}-`;
+  const token = [name, ...peerURLs.map((url) => /^https?:\/\/([^.:/]+)/.exec(url)?.[1] ?? '')]
+    .filter((own) => own.startsWith(prefix))
+    .map((own) => own.slice(prefix.length))
+    .find((own) => /^[a-z0-9]{5}$/.test(own));
+  if (token === undefined) return undefined;
+  const own = incarnationName(member, token);
+  return name === own || peerURLs.includes(peerURL(seen.cluster, seen.namespace, own)) ? token : undefined;
+};
+
 /**
- * The present incarnation of a slot: what is in flight; then the member's own record; before the latch the bootstrap
- * attempt, and only then, since later replacements are not written there; then etcd's list; without a quorum what stands
- * in the slot, if that is unambiguous.
+ * The present incarnation of a slot: what is in flight; before the latch the attempt, whose tokens differ from those that
+ * a given up attempt may have left in the member's record; then that record, unless etcd lists another one in this slot
+ * and not the recorded one; then etcd's list; without a quorum what stands in the slot, if that is unambiguous.
  */
 const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undefined): string | undefined => {
   const { operation, bootstrap } = seen.quorum?.status ?? {};
   if (operation?.kind === 'AddMember' && operation.target === member.name) return operation.incarnation;
-  if (member.status.phase === 'Removed') return undefined;
-  if (member.status.incarnation !== undefined) return member.status.incarnation;
-  if (latch === undefined) return bootstrap?.members.find(({ name }) => name === member.name)?.incarnation;
-  if (seen.membership.known) {
-    const prefix = `${member.name}-`;
-    const tokens = seen.membership.value.members
-      .filter(({ name }) => name.startsWith(prefix))
-      .map(({ name }) => name.slice(prefix.length));
-    return only(tokens.filter((token) => /^[a-z0-9]{5}$/.test(token)));
+  if (latch === undefined) {
+    const attempted = bootstrap?.members.find(({ name }) => name === member.name)?.incarnation;
+    if (attempted !== undefined) return attempted;
   }
+  // A record "Removed" may be older than the incarnation that was begun in the slot afterwards.
+  const { phase, incarnation, memberID } = member.status;
+  const recorded = phase === 'Removed' ? undefined : incarnation;
+  if (seen.membership.known) {
+    const { members } = seen.membership.value;
+    const tokens = members.flatMap((entry) => tokenOf(seen, member.name, entry) ?? []);
+    if (recorded === undefined) return only(tokens);
+    const listed = tokens.includes(recorded) || members.some(({ id }) => id === memberID);
+    return listed ? recorded : (only(tokens) ?? recorded);
+  }
+  if (recorded !== undefined) return recorded;
   return only([
-    ...member.pods.filter(({ deleting }) => !deleting).map(({ incarnation }) => incarnation),
-    ...member.volumes.filter(({ deleting }) => !deleting).map(({ incarnation }) => incarnation),
+    ...member.pods.filter(({ deleting }) => !deleting).map((pod) => pod.incarnation),
+    ...member.volumes.filter(({ deleting }) => !deleting).map((volume) => volume.incarnation),
   ]);
 };
 
@@ -141,15 +165,13 @@ const slotOf = (seen: Observed, member: SeenMember, latch: string | undefined): 
   const name = incarnation === undefined ? undefined : incarnationName(member.name, incarnation);
   const url = name === undefined ? undefined : peerURL(seen.cluster, seen.namespace, name);
   const recorded = member.status.incarnation === incarnation ? member.status.memberID : undefined;
+  const listed = seen.membership.known ? seen.membership.value.members : [];
   const entry: Slot['entry'] = !seen.membership.known
     ? unknown(seen.membership.why)
     : known(
-        seen.membership.value.members.find(
-          (listed) =>
-            (recorded !== undefined && listed.id === recorded) ||
-            (name !== undefined && listed.name === name) ||
-            (url !== undefined && listed.peerURLs.includes(url)),
-        ),
+        listed.find(({ id }) => recorded !== undefined && id === recorded) ??
+          listed.find(({ peerURLs }) => url !== undefined && peerURLs.includes(url)) ??
+          listed.find((one) => name !== undefined && one.name === name),
       );
   const memberID = recorded ?? volume?.memberID ?? (entry.known ? entry.value?.id : undefined);
   const identity = identityOf(pod, volume, { latch, memberID });
@@ -176,18 +198,43 @@ const slotOf = (seen: Observed, member: SeenMember, latch: string | undefined): 
   };
 };
 
-/** The member that a majority of the answering members names as leader. */
-const leaderOf = (slots: readonly Slot[]): string | undefined => {
-  const votes = new Map<string, number>();
-  for (const { pod } of slots) {
-    const leader = pod?.etcd.known === true ? pod.etcd.value.leaderId : undefined;
-    if (leader !== undefined) votes.set(leader, (votes.get(leader) ?? 0) + 1);
-  }
-  return [...votes].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))[0]?.[0];
+/** The member that most of those that answer name as leader. Who serves another cluster's data has no say. */
+const leaderOf = (slots: readonly Slot[], latch: string | undefined): string | undefined =>
+  foremost(
+    slots.map(({ pod }) =>
+      pod?.etcd.known === true && pod.etcd.value.clusterId === latch ? pod.etcd.value.leaderId : undefined,
+    ),
+  );
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1);
+
+/** The same world in one order, whoever gathered it. */
+const inOrder = (seen: Observed, latch: string | undefined): Observed => {
+  const { membership } = seen;
+  return {
+    ...seen,
+    members: seen.members
+      .toSorted((a, b) => a.ordinal - b.ordinal || byName(a, b))
+      .map((member) => ({
+        ...member,
+        pods: member.pods.toSorted(byName),
+        volumes: member.volumes.toSorted(byName),
+      })),
+    // A foreign volume answers with a foreign list, and a quorum of foreigners confirms it.
+    membership: !membership.known
+      ? membership
+      : latch !== undefined && membership.value.clusterId !== latch
+        ? unknown(`the list is that of cluster ${membership.value.clusterId}, this cluster is ${latch}`)
+        : known({
+            ...membership.value,
+            members: membership.value.members.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+          }),
+  };
 };
 
-export const classify = (seen: Observed): Situation => {
-  const latch = latchOf(seen);
+export const classify = (gathered: Observed): Situation => {
+  const latch = latchOf(gathered);
+  const seen = inOrder(gathered, latch);
   const slots = seen.members.map((member) => slotOf(seen, member, latch));
   return {
     seen,
@@ -195,7 +242,7 @@ export const classify = (seen: Observed): Situation => {
     latch,
     slots,
     held: slots.filter(({ incarnation }) => incarnation !== undefined),
-    leaderID: leaderOf(slots),
+    leaderID: leaderOf(slots, latch),
   };
 };
 

@@ -91,7 +91,7 @@ export type Step =
   | { readonly do: 'MoveLeader'; readonly from: string; readonly to: string }
   /** Follows a linearizable list with this ID; a repeat is refused by etcd with MemberNotFound. */
   | { readonly do: 'RemoveMember'; readonly target: string; readonly memberID: string }
-  /** Deletes what is left of an incarnation that is out of the member list: Pod first, then its volume. */
+  /** Deletes what is left of an incarnation that is out of the member list; a volume in use stays until its Pod ends. */
   | {
       readonly do: 'Retire';
       readonly target: string;
