@@ -152,13 +152,24 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
   );
 };
 
+const hasEnded = ({ phase }: SeenPod): boolean => phase === 'Failed' || phase === 'Succeeded';
+
+/** Empty, and nobody wants a member in it: made for a size that was taken back, or for a member that was given up. */
+const isSpare = (s: Situation, { member }: Slot): boolean =>
+  s.latch !== undefined &&
+  s.quorum !== undefined &&
+  s.quorum.status.operation === undefined &&
+  s.held.length >= s.quorum.spec.replicas &&
+  !member.deleting &&
+  [...member.pods, ...member.volumes].every(({ deleting }) => deleting);
+
 /** What is to be said of one slot. */
 export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   const { member, incarnation, pod, volume, memory, identity, entry } = slot;
   const operation = s.quorum?.status.operation;
   const leaving = operation?.target === member.name && operation.kind !== 'AddMember';
   if (incarnation === undefined) {
-    return member.status.phase === 'Removed'
+    return member.status.phase === 'Removed' || isSpare(s, slot)
       ? report('Removed', 'Removed', 'it has left the cluster and its volume is gone')
       : report('Pending', 'Creating', 'nothing has been started in this slot yet');
   }
@@ -166,9 +177,8 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
     ({ type, reason }) =>
       type === 'Ready' && (reason === 'ForeignData' || reason === 'ForeignIdentity' || reason === 'RevisionTooLow'),
   );
-  if (identity.is === 'foreign')
-    return report('Failed', identity.reason, `${identity.why}; stopped, volume kept`, true);
-  if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod === undefined) {
+  if (identity.is === 'foreign') return report('Failed', identity.reason, `${identity.why}; its volume is kept`, true);
+  if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod?.deleting !== false) {
     return report('Failed', refused.reason as Reason, refused.message ?? '', true);
   }
   if (leaving)
@@ -177,7 +187,10 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
     return report('Paused', 'Paused', 'replicas is 0: identity and volume are kept');
   }
   const begun = member.claimedPod === incarnationName(member.name, incarnation);
-  if (s.latch !== undefined && begun && memory && pod === undefined) {
+  if (slot.serving && volume?.deleting === true) {
+    return report('Voter', 'VolumeLost', `volume ${volume.name} is being deleted and ends with its Pod`, true);
+  }
+  if (s.latch !== undefined && begun && memory && (pod === undefined || hasEnded(pod))) {
     return report('Failed', 'MemoryLost', 'its Pod is gone and with it its data', true);
   }
   if (s.latch !== undefined && begun && !memory && (volume === undefined || volume.deleting)) {
@@ -201,7 +214,7 @@ export const memberStatus = (s: Situation, slot: Slot): EtcdMemberStatus | undef
   const said = memberReport(s, slot);
   const ready = slot.serving;
   const old = before.conditions?.find(({ type }) => type === 'Ready');
-  if (incarnation === undefined && before.phase === undefined) return undefined;
+  if (incarnation === undefined && before.phase === undefined && said.phase !== 'Removed') return undefined;
   // On the way up, and between the stations of a restart, only trouble is worth a write.
   const passing =
     !ready &&
