@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, rmSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
@@ -20,6 +20,7 @@ import type { Definition } from './definitions.ts';
 
 const START_DEADLINE_MS = 60_000;
 const REQUEST_DEADLINE_MS = 20_000;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Any object of the API, or a Status. */
 export interface Answer {
@@ -83,14 +84,19 @@ export const startApiServer = async (): Promise<ApiServer> => {
       child.kill('SIGKILL');
       await ended;
     }
-    process.off('exit', killAll);
+    process.off('exit', abandon);
+    for (const signal of SIGNALS) process.off(signal, interrupted);
     agent.destroy();
     await rm(folder, { recursive: true, force: true });
   };
-  const killAll = (): void => {
+  const abandon = (): void => {
     for (const child of children) child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
   };
-  process.on('exit', killAll);
+  // An interrupted run would otherwise leave both processes to the machine.
+  const interrupted = (): never => process.exit(1);
+  for (const signal of SIGNALS) process.on(signal, interrupted);
+  process.on('exit', abandon);
   let agent = new Agent({ keepAlive: true });
 
   try {
