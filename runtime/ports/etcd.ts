@@ -101,7 +101,10 @@ export type EtcdDowngradeAction = 'validate' | 'enable' | 'cancel';
 export type EtcdMemberClient = {
   readonly url: string;
 
-  /** Answered by the member itself, without quorum. Default deadline 2 s. */
+  /**
+   * Answered by the member itself, without quorum, but not before it has seen a leader once since its start: until then
+   * every call here is a `Timeout`, and only the metrics port tells anything. Default deadline 2 s.
+   */
   status(call?: EtcdCall): Promise<EtcdMemberStatus>;
   /**
    * `linearizable: true` is confirmed by a quorum and refuses (`Timeout`, `ServerTimeout`, `NoLeader`) where there is none:

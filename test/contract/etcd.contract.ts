@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { classifyExit } from '../../runtime/core/exit-causes.ts';
 import {
   EtcdFault,
   type EtcdFaultReason,
@@ -510,6 +511,95 @@ for (const implementation of implementations) {
       await eventually(() => client.memberAddLearner(['http://127.0.0.1:9']));
     });
 
+    test('takes a member of the first list that starts late, and no second time', async () => {
+      const lab = await implementation.open();
+      await using _ = lab;
+      const places = [await lab.place('m0'), await lab.place('m1'), await lab.place('m2')];
+      const initialCluster = places.map(({ name, peerURL }) => ({ name, peerURL }));
+      const start = { initialCluster, state: 'new', token: 'late' } as const;
+      const [first, second, late] = places;
+      assert.ok(first !== undefined && second !== undefined && late !== undefined);
+      const client = (place: Place) => lab.clients.at({ url: place.clientURL });
+
+      await lab.run(first, start);
+      await refuses(client(first).status({ deadlineMs: 500 }), 'Unreachable', 'Timeout');
+      await lab.run(second, start);
+      await eventually(async () => assert.ok((await client(first).status()).leaderId));
+      await eventually(() => client(first).put('before', 'the third'));
+      await lab.run(late, start);
+      await eventually(async () => assert.ok((await client(late).get('before')) !== undefined));
+      assert.equal((await client(late).status()).clusterId, (await client(first).status()).clusterId);
+
+      await lab.terminate(late);
+      await lab.wipe(late);
+      await lab.run(late, start);
+      const { exitCode, terminationMessage } = await lab.ended(late);
+      assert.equal(exitCode, 1);
+      assert.equal(classifyExit({ exitCode: 1, message: terminationMessage }).reason, 'AlreadyBootstrapped');
+    });
+
+    test('refuses the start of a stranger and of a newcomer with a stale list', async () => {
+      await using cluster = await Cluster.bootstrap(implementation, 3);
+      const { lab } = cluster;
+      const last = async (place: Place) => {
+        const { exitCode, terminationMessage } = await lab.ended(place);
+        return classifyExit({ exitCode: exitCode ?? 0, message: terminationMessage, joining: true }).reason;
+      };
+
+      const stranger = await lab.place('stranger');
+      await lab.run(stranger, cluster.start('existing', [...cluster.places, stranger]));
+      assert.equal(await last(stranger), 'MemberCountUnequal');
+
+      const newcomer = await lab.place('m3');
+      await lab.matureConnections();
+      await eventually(() => cluster.client(cluster.at(0)).memberAddLearner([newcomer.peerURL]));
+      const elsewhere = { ...cluster.at(2), peerURL: stranger.peerURL };
+      await lab.run(newcomer, cluster.start('existing', [cluster.at(0), cluster.at(1), elsewhere, newcomer]));
+      assert.equal(await last(newcomer), 'PeerURLsDiffer');
+      await lab.wipe(newcomer);
+
+      const alone = await lab.place('alone');
+      const nobody = { name: 'nobody', peerURL: 'http://127.0.0.1:9' };
+      const start: Start = { token: cluster.token, state: 'existing', initialCluster: [alone, nobody] };
+      await lab.run(alone, start);
+      assert.equal(await last(alone), 'PeersNotReached');
+    });
+
+    test('answers no client after a restart without quorum, and tells its revision on the metrics port', async () => {
+      await using cluster = await Cluster.bootstrap(implementation, 3);
+      const { lab } = cluster;
+      const [survivor, ...others] = cluster.places;
+      assert.ok(survivor !== undefined);
+      const client = cluster.client(survivor);
+      const revision = await client.put('last', 'write');
+      for (const place of others) await lab.kill(place);
+      await lab.terminate(survivor);
+      await lab.run(survivor, cluster.locked(survivor));
+      await eventually(async () => {
+        const metrics = await lab.probe.metrics(survivor.metricsURL);
+        assert.equal(metrics.currentRevision, revision);
+        assert.equal(metrics.hasLeader, false);
+      });
+      await refuses(client.status({ deadlineMs: 500 }), 'Timeout');
+
+      for (const place of others) await lab.run(place, cluster.locked(place));
+      await cluster.settled();
+      assert.ok((await client.get('last')) !== undefined);
+    });
+
+    test('ends a removed member that comes back', async () => {
+      await using cluster = await Cluster.bootstrap(implementation, 3);
+      const { lab } = cluster;
+      const [{ place, id } = assert.fail('no follower')] = await cluster.followers();
+      await lab.kill(place);
+      const witness = cluster.places.find((other) => other !== place) ?? assert.fail('nobody is left');
+      await eventually(() => cluster.client(witness).memberRemove(id));
+      await lab.run(place, cluster.locked(place));
+      const { exitCode, terminationMessage } = await lab.ended(place);
+      const { reason } = classifyExit({ exitCode: exitCode ?? 0, message: terminationMessage });
+      assert.ok(reason === 'Stopped' || reason === 'RemovedMember', `${exitCode} ${terminationMessage}`);
+    });
+
     test('starts a locked member on its own data and not on a wiped disk', async () => {
       await using cluster = await Cluster.bootstrap(implementation, 3);
       const { lab } = cluster;
@@ -524,7 +614,7 @@ for (const implementation of implementations) {
       await lab.run(place, cluster.locked(place));
       const { exitCode, terminationMessage } = await lab.ended(place);
       assert.equal(exitCode, 1);
-      assert.match(terminationMessage, /cannot fetch cluster info from peer urls/);
+      assert.equal(classifyExit({ exitCode: 1, message: terminationMessage }).reason, 'WipedOrWalGone');
     });
 
     test('asks for a user once authentication is on, and serves everything to root', async () => {

@@ -149,7 +149,7 @@ type Process = {
   readonly data: Data | undefined;
   running: boolean;
   hung: boolean;
-  /** The client port opens with the first leader that the process sees, and stays open. */
+  /** The client port answers from the first leader on that the process sees. */
   serves: boolean;
   readonly ended: Promise<FakeExit>;
   readonly end: (exit: FakeExit) => void;
@@ -478,15 +478,14 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     const process = processes.get(url);
     if (process?.running !== true || process.data === undefined)
       throw make('Unreachable', `connect ECONNREFUSED ${url}`, false);
-    if (process.hung) {
+    // A member that has seen no leader yet has its client port open and answers nothing there.
+    if (process.hung || !process.serves) {
       const how = await silence(call?.deadlineMs ?? asked.deadlineMs, [call?.signal, closed]);
       if (how === 'deadline') throw make('Timeout', 'Deadline exceeded', writes);
       throw closed.aborted
         ? make('Closed', 'the client was closed', writes)
         : make('Cancelled', 'the caller gave up', writes);
     }
-    if (!process.serves) throw make('Unreachable', `connect ECONNREFUSED ${url}`, false);
-
     const answer = work(process as Process & { data: Data }, (reason, detail = reason) =>
       make(reason, detail, writes && (reason === 'Timeout' || reason === 'ServerTimeout')),
     );
