@@ -355,7 +355,7 @@ describe('life of the server', () => {
       const client = clientOf(listener.port, peer);
       await call(client);
       const drained = listener.drain(5_000);
-      assert.equal(listener.unready(), 'draining');
+      assert.equal(listener.unready(), 'stopping');
       const started = performance.now();
       assert.equal(await drained, 'drained');
       assert.ok(performance.now() - started < 4_000, 'did not wait for the limit');

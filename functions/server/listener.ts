@@ -15,6 +15,8 @@ export type Listener = {
   readonly port: number;
   /** Why calls cannot be answered now, or undefined when they can. */
   unready(): string | undefined;
+  /** From now on not ready, and otherwise as before. */
+  retire(): void;
   /** Takes no new connection, lets running calls end for `graceMs`, then breaks what is left. */
   drain(graceMs: number): Promise<'drained' | 'broken'>;
 };
@@ -49,12 +51,15 @@ export const listenInsecurely = async (serving: Serving): Promise<Listener> => {
       else reject(error);
     });
   });
-  let draining = false;
+  let retired = false;
   return {
     port: bound,
-    unready: () => (draining ? 'draining' : undefined),
+    unready: () => (retired ? 'stopping' : undefined),
+    retire: () => {
+      retired = true;
+    },
     drain: (graceMs) => {
-      draining = true;
+      retired = true;
       return shutDown(server, graceMs);
     },
   };
@@ -86,7 +91,7 @@ export const listen = async (
   const grpc = grpcServer(serving);
   const injector = grpc.createConnectionInjector(ServerCredentials.createInsecure());
   const admitted = new Set<TLSSocket>();
-  let draining = false;
+  let retired = false;
 
   const refusal = (socket: TLSSocket): Refusal | undefined =>
     refusalOf(socket.getPeerX509Certificate(), certificates.authorities, Date.now()) ??
@@ -172,7 +177,7 @@ export const listen = async (
   return {
     port: (server.address() as AddressInfo).port,
     unready: () => {
-      if (draining) return 'draining';
+      if (retired) return 'stopping';
       if (broken !== undefined) return `the listener failed: ${broken.message}`;
       if (!server.listening) return 'not listening';
       if (Date.now() > certificates.notAfter) {
@@ -180,8 +185,11 @@ export const listen = async (
       }
       return undefined;
     },
+    retire: () => {
+      retired = true;
+    },
     drain: async (graceMs) => {
-      draining = true;
+      retired = true;
       stop.abort();
       server.close();
       injector.drain(graceMs);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -93,6 +94,26 @@ for (const [how, args, environment] of [
     await rm(directory, { recursive: true });
   });
 }
+
+test('lingering, it is not ready and still answers, because others take its place only later; a second signal cuts it short', async () => {
+  const child = run(['--insecure', ...ANYWHERE, '--linger-seconds=600']);
+  const line = await started(child);
+  const end = ended(child);
+  child.kill('SIGTERM');
+  const health = `http://127.0.0.1:${line.healthPort}/readyz`;
+  for (;;) {
+    const answer = await fetch(health, { signal: AbortSignal.timeout(5_000) });
+    if (answer.status === 503) {
+      assert.equal(await answer.text(), 'stopping\n');
+      break;
+    }
+  }
+  const session = connect(`http://127.0.0.1:${line.port}`);
+  await once(session, 'remoteSettings', { signal: AbortSignal.timeout(5_000) });
+  session.close();
+  child.kill('SIGTERM');
+  assert.equal((await end).code, 0);
+});
 
 test('a wrong flag or value ends it with 2 and the usage', async () => {
   for (const [args, message] of [

@@ -56,11 +56,20 @@ const serve = async (options: Options): Promise<void> => {
     certificates === undefined ? 'serving functions to ANYBODY, without TLS (--insecure)' : 'serving functions',
   );
 
-  let stopping = false;
+  let hurry: (() => void) | undefined;
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
-    if (stopping) return;
-    stopping = true;
-    log.info({ signal, drainMs: options.drainMs }, 'draining');
+    if (hurry !== undefined) {
+      hurry();
+      return;
+    }
+    const { promise: hurried, resolve } = Promise.withResolvers<void>();
+    hurry = resolve;
+    log.info({ signal, lingerMs: options.lingerMs, drainMs: options.drainMs }, 'stopping');
+    listener.retire();
+    // Crossplane stops one revision before the next one serves. Its connections stay where they are until they break, so
+    // a server that goes on answering on them bridges the time until others are there to connect to.
+    setTimeout(resolve, options.lingerMs).unref();
+    await hurried;
     const outcome = await listener.drain(options.drainMs);
     log.info({ outcome }, 'stopped');
     process.exit(0);

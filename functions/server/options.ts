@@ -9,6 +9,7 @@ export type Options = {
   readonly healthAddress: Address;
   readonly metricsAddress: Address;
   readonly maxReceiveBytes: number;
+  readonly lingerMs: number;
   readonly drainMs: number;
   readonly debug: boolean;
 };
@@ -27,6 +28,8 @@ export const USAGE = `function-etcd: composition functions for EtcdCluster, serv
   --health-address HOST:PORT                    /healthz and /readyz over HTTP (default :8081)
   --metrics-address HOST:PORT                   /metrics over HTTP (default :8080)
   --max-recv-message-size MB                    largest request (default 16)
+  --linger-seconds SECONDS                      how long to go on serving after SIGTERM, not ready, before draining
+                                                (default 0)
   --drain-seconds SECONDS                       how long running calls may take to end after SIGTERM (default 10)
   -d, --debug                                   log every call
   -h, --help                                    this text
@@ -51,8 +54,9 @@ export const optionsOf = (args: readonly string[], environment: NodeJS.ProcessEn
     healthAddress: addressOf('--health-address', values['health-address']),
     metricsAddress: addressOf('--metrics-address', values['metrics-address']),
     maxReceiveBytes:
-      positive('--max-recv-message-size', values['max-recv-message-size'], LARGEST_MESSAGE_MB) * 1024 * 1024,
-    drainMs: positive('--drain-seconds', values['drain-seconds'], 3600) * 1000,
+      whole('--max-recv-message-size', values['max-recv-message-size'], 1, LARGEST_MESSAGE_MB) * 1024 * 1024,
+    lingerMs: whole('--linger-seconds', values['linger-seconds'], 0, 3600) * 1000,
+    drainMs: whole('--drain-seconds', values['drain-seconds'], 1, 3600) * 1000,
     debug: values.debug === true,
   };
 };
@@ -73,6 +77,7 @@ const parse = (args: readonly string[]) => {
         'health-address': { type: 'string', default: ':8081' },
         'metrics-address': { type: 'string', default: ':8080' },
         'max-recv-message-size': { type: 'string', default: '16' },
+        'linger-seconds': { type: 'string', default: '0' },
         'drain-seconds': { type: 'string', default: '10' },
         debug: { type: 'boolean', short: 'd' },
         help: { type: 'boolean', short: 'h' },
@@ -93,10 +98,10 @@ const addressOf = (flag: string, text: string): Address => {
   return { host: match[1] ?? (match[2] || undefined), port };
 };
 
-const positive = (flag: string, text: string, largest: number): number => {
+const whole = (flag: string, text: string, smallest: number, largest: number): number => {
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1 || number > largest) {
-    throw new UsageError(`${flag} is ${JSON.stringify(text)}; write a whole number from 1 to ${largest}`);
+  if (!Number.isInteger(number) || number < smallest || number > largest) {
+    throw new UsageError(`${flag} is ${JSON.stringify(text)}; write a whole number from ${smallest} to ${largest}`);
   }
   return number;
 };
