@@ -173,6 +173,9 @@ export type Kube = {
    * Put `metadata.uid` in whenever the object must exist already: without it, applying to an object that was deleted a
    * moment ago creates a ghost of it; with it the server answers `Conflict`. `metadata.resourceVersion`, if present, must
    * match too.
+   *
+   * Through the status endpoint of a custom kind the server ignores the uid and writes to whatever has the name now; only
+   * the resource version guards there. The fault `Conflict` comes all the same, but after the harm.
    */
   apply<T extends KubeObject>(
     resource: Resource<T>,
@@ -180,7 +183,7 @@ export type Kube = {
     options: ApplyOptions,
   ): Promise<Stored<T>>;
 
-  /** JSON merge patch (RFC 7396): null removes, arrays are replaced. With `metadata.resourceVersion` in it, `Conflict` when that is stale. */
+  /** JSON merge patch (RFC 7396): null removes, arrays are replaced. With `metadata.uid` or `metadata.resourceVersion` in it, `Conflict` when they do not match; of the two only the resource version guards the status of a custom kind, see {@link Kube.apply}. */
   mergePatch<T extends KubeObject>(
     ref: Ref<T>,
     patch: Record<string, unknown>,

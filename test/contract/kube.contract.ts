@@ -231,6 +231,25 @@ export const kubeContract = (name: string, begin: () => Promise<KubeUnderTest>):
       assert.equal(await kube.delete(ref, { gracePeriodSeconds: 0 }), 'deleted');
     });
 
+    test('guards the status of a built-in kind by uid and by resource version', async () => {
+      const made = await kube.create(pods, {
+        metadata: { name: 'guarded', namespace },
+        spec: { schedulerName: 'nobody', containers: [{ name: 'c', image: 'example.invalid/c' }] },
+      });
+      const ref = { resource: pods, namespace, name: 'guarded' };
+      const uid = '00000000-0000-0000-0000-000000000000';
+      const through = { subresource: 'status' };
+      const stranger = kube.mergePatch(ref, { metadata: { uid }, status: { message: 'stranger' } }, through);
+      assert.equal(await faultOf(stranger), 'Conflict');
+      const renewed = await kube.mergePatch(ref, { metadata: { labels: { a: '1' } } });
+      assert.notEqual(renewed.metadata.resourceVersion, made.metadata.resourceVersion);
+      const { resourceVersion } = made.metadata;
+      const stale = kube.mergePatch(ref, { metadata: { resourceVersion }, status: { message: 'stale' } }, through);
+      assert.equal(await faultOf(stale), 'Conflict');
+      assert.equal((await kube.get(ref))?.status?.message, undefined);
+      await kube.delete(ref, { gracePeriodSeconds: 0 });
+    });
+
     test('creates and updates a lease under a version check', async () => {
       const spec = { holderIdentity: 'one', leaseDurationSeconds: 15, renewTime: '2030-01-01T00:00:00.000000Z' };
       const made = await kube.create(leases, { metadata: { name: 'lease', namespace }, spec });

@@ -153,8 +153,10 @@ export const applyFields = (
   owners.set(manager, fields);
   const everybody = [...owners.values()].flatMap((theirs) => [...theirs].map((field) => JSON.parse(field) as Path));
   const dropped = [...before].filter((field) => !fields.has(field)).map((field) => JSON.parse(field) as Path);
-  // Deepest first: an item of a list goes when nothing of it is owned any more.
-  for (const path of dropped.sort((a, b) => b.length - a.length)) {
+  // Whole items before their fields, since an item is found by its fields; one that stays keeps those that name it.
+  for (const path of dropped.sort((a, b) => a.length - b.length)) {
+    const [item, last] = path.slice(-2);
+    if (typeof item === 'object' && 'key' in item && typeof last === 'string' && last in item.key) continue;
     if (!everybody.some((owned) => startsWith(owned, path))) removeAt(live, path);
   }
 };

@@ -110,7 +110,10 @@ const faultOfStatus = (call: Call, status: number, body: unknown, retryAfterMs: 
           ? 'NamespaceTerminating'
           : status === 404 && (said.details?.name ?? '') === ''
             ? 'NotServed'
-            : (reasonByStatus[status] ?? (status >= 500 ? 'Unavailable' : 'Unknown'));
+            : // Where another object has the name, the server calls the uid immutable; where none has, a conflict.
+              status === 422 && said.details?.causes?.some((cause) => cause.field === 'metadata.uid')
+              ? 'Conflict'
+              : (reasonByStatus[status] ?? (status >= 500 ? 'Unavailable' : 'Unknown'));
   // A refusal quotes the refused value, and in a Secret the values are what must not be quoted.
   const words = call.resource.plural === 'secrets' ? '' : (said.message ?? '').replaceAll(/\s+/g, ' ').slice(0, 500);
   const wish = said.details?.retryAfterSeconds;
@@ -279,8 +282,18 @@ export const createKube = (config: KubeClientConfig): Kube => {
     throw new KubeFault('Malformed', `${nameOf(call)}: Malformed: an object without name, uid or resourceVersion`);
   };
 
-  const sendForObject = async <T extends KubeObject>(call: Call, options: CallOptions = {}): Promise<Stored<T>> =>
-    stored<T>(call, await send(call, options));
+  const sendForObject = async <T extends KubeObject>(call: Call, options: CallOptions = {}): Promise<Stored<T>> => {
+    const object = stored<T>(call, await send(call, options));
+    const meant = call.method === 'PATCH' ? (call.body as KubeObject).metadata?.uid : undefined;
+    // Status endpoints of custom kinds ignore the uid: this write went to a namesake. It cannot be undone, but it is told.
+    if (meant !== undefined && meant !== object.metadata.uid) {
+      throw new KubeFault(
+        'Conflict',
+        `${nameOf(call)}: Conflict: meant uid ${meant}, written to ${object.metadata.uid}`,
+      );
+    }
+    return object;
+  };
 
   const typed = <O extends KubeObject>(of: Resource, object: O): O => ({
     apiVersion: apiVersionOf(of),
