@@ -10,7 +10,7 @@ import {
   daemon,
   diskInNode,
   dnsAddress,
-  hostAddress,
+  nodeAddress,
   registryAddress,
   stateFolder,
 } from './places.ts';
@@ -24,9 +24,14 @@ export function isOptionalAddon(name: string): name is OptionalAddon {
   return (optionalAddons as readonly string[]).includes(name);
 }
 
-/** The S3 server of the add-on, as its clients inside the cluster see it. */
+const s3NodePort = 30070;
+
+/** The S3 server of the add-on. It answers by path-style addresses. */
 export const s3 = {
+  /** For clients inside the cluster. */
   endpoint: 'http://s3.s3.svc:7070',
+  /** For clients on this machine; needs the first node. */
+  hostEndpoint: `http://${nodeAddress('n1')}:${s3NodePort}`,
   accessKey: 'etcd-operator',
   secretKey: 'etcd-operator-secret',
   region: 'us-east-1',
@@ -159,7 +164,9 @@ export async function applyAddon(addon: OptionalAddon): Promise<void> {
     }
     case 's3': {
       const { accessKey, secretKey, region } = s3;
-      await apply(await ownManifests('s3', { image: s3Image, accessKey, secretKey, region }));
+      await apply(
+        await ownManifests('s3', { image: s3Image, accessKey, secretKey, region, nodePort: String(s3NodePort) }),
+      );
       return;
     }
   }
@@ -172,6 +179,3 @@ export async function waitForWorkloads(workloads: readonly Workload[]): Promise<
     ),
   );
 }
-
-/** Where the cluster's registry is reached from the host and from every node. */
-export const registryUrl = `http://${hostAddress}:5000`;

@@ -76,7 +76,7 @@ export const builds = {
       crds: { module: 'github.com/crossplane/crossplane/v2', folder: 'cluster/crds' },
       webhookconfigurations: { module: 'github.com/crossplane/crossplane/v2', folder: 'cluster/webhookconfigurations' },
     },
-    ldflags: `-X github.com/crossplane/crossplane/v2/internal/version.version=v${versions.crossplane}`,
+    ldflags: `-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=v${versions.crossplane}`,
   },
   crossplaneCli: {
     name: 'crossplane-cli',
@@ -167,6 +167,7 @@ export async function isBuilt(build: GoBuild): Promise<boolean> {
 export async function ensureBuilds(wanted: readonly GoBuild[], progress: Progress = toStderr): Promise<void> {
   const missing = await absent(wanted);
   if (missing.length === 0) return;
+  await mkdir(cacheFolder(), { recursive: true });
   await withLock(join(cacheFolder(), 'build.lock'), progress, async () => {
     const stillMissing = await absent(wanted);
     if (stillMissing.length === 0) return;

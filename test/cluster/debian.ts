@@ -10,7 +10,6 @@ const needed: readonly { readonly shownBy: string; readonly package: string }[] 
   { shownBy: 'runc', package: 'runc' },
   { shownBy: '/usr/lib/cni/bridge', package: 'containernetworking-plugins' },
   { shownBy: 'iptables', package: 'iptables' },
-  { shownBy: 'conntrack', package: 'conntrack' },
   { shownBy: 'docker-registry', package: 'docker-registry' },
   { shownBy: '/bin/busybox', package: 'busybox-static' },
   { shownBy: 'ip', package: 'iproute2' },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { access } from 'node:fs/promises';
+import { access, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { folderContent, type ImageContent, writeImageArchive } from '../../deploy/image-archive.ts';
 import { buildFolder, builds, etcdBuild, type GoBuild, programPath } from './builds.ts';
@@ -145,17 +145,36 @@ export async function ensureImages(images: readonly ClusterImage[], progress: Pr
 
 async function ensureImage(image: ClusterImage, progress: Progress): Promise<string> {
   const content = await image.content();
-  // Paths in the cache name versions, so what an image is made from tells whether the archive is still the right one.
-  const key = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 12);
-  const path = join(cacheFolder(), 'images', `${image.name}-${key}.tar`);
+  const folder = join(cacheFolder(), 'images');
+  const file = `${image.name}-${await fingerprint(content)}.tar`;
+  const path = join(folder, file);
   if (await exists(path)) return path;
   await withLock(join(cacheFolder(), 'images.lock'), progress, async () => {
     if (await exists(path)) return;
     const started = performance.now();
     await writeImageArchive(path, content);
+    for (const other of await readdir(folder)) {
+      if (isOtherArchive(other, image.name, file)) await rm(join(folder, other), { force: true });
+    }
     progress(`made image ${content.names[0]} in ${secondsSince(started)}`);
   });
   return path;
+}
+
+/** Changes when an image would: with its settings, and with the size or time of a file that it is made from. */
+async function fingerprint(content: ImageContent): Promise<string> {
+  const hash = createHash('sha256').update(JSON.stringify(content));
+  for (const file of content.files ?? []) {
+    if (!('from' in file)) continue;
+    const { size, mtimeMs } = await stat(file.from);
+    hash.update(`${file.from} ${size} ${mtimeMs}\n`);
+  }
+  return hash.digest('hex').slice(0, 12);
+}
+
+/** Whether a file of the image folder is an archive of the same image with other content. */
+export function isOtherArchive(file: string, name: string, current: string): boolean {
+  return file !== current && file.startsWith(`${name}-`) && /^[0-9a-f]{12}\.tar$/.test(file.slice(name.length + 1));
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -110,7 +110,9 @@ export async function up(options: UpOptions = {}): Promise<void> {
   const extra = await ensureImages(addonImages(addons), progress);
   await withLock(lockFile, progress, async () => {
     const record = await readRecord();
-    if (record !== undefined && (await findDaemon(daemon('etcd'))) !== undefined) {
+    // A start that was interrupted left things half done in a way that only starting over is sure to mend.
+    const complete = record?.applied.includes('base') === true;
+    if (complete && (await findDaemon(daemon('etcd'))) !== undefined) {
       await repair(record, { system, members, extra, addons, progress });
     } else {
       await clear(progress);
@@ -169,7 +171,6 @@ async function repair(record: ClusterRecord, parts: Parts): Promise<void> {
   await localFaults.healAll();
   const missing = parts.addons.filter((addon) => !record.applied.includes(addon));
   if (missing.length > 0) await Promise.all(nodeNames.map((node) => importImages(node, parts.extra)));
-  if (!record.applied.includes('base')) await applyBase();
   await settle(parts, record);
 }
 

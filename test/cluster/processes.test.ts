@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { findDaemon, identify, isRunning, parseStat, startDaemon, stopDaemon } from './processes.ts';
 
@@ -21,19 +22,29 @@ test('a number that another process or another boot has taken over is not the re
 });
 
 test('a process that ended but was not collected by its parent does not count as running', async () => {
-  // The shell becomes a program that knows nothing of the child it inherits.
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
-  const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
-  const identity = await identify(Number(printed.toString()));
-  const giveUp = performance.now() + 5_000;
-  while ((await isRunning(identity)) && performance.now() < giveUp)
-    await new Promise((resolve) => setImmediate(resolve));
-  const asKernelSees = await identify(identity.pid);
-  const running = await isRunning(identity);
-  parent.kill('SIGKILL');
-  assert.deepEqual(asKernelSees, identity);
-  assert.equal(running, false);
+  // The shell becomes a program that knows nothing of the child it inherits; the child ends when its input does.
+  const script = 'cat <&3 >/dev/null & echo $!; exec sleep 60 3<&-';
+  const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore', 'pipe'] });
+  try {
+    const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
+    const identity = await identify(Number(printed.toString()));
+    await eventually(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8') === 'sleep\n');
+    assert.equal(await isRunning(identity), true);
+    (parent.stdio[3] as Writable).end();
+    await eventually(async () => !(await isRunning(identity)));
+    assert.deepEqual(await identify(identity.pid), identity, 'the kernel still knows it');
+  } finally {
+    parent.kill('SIGKILL');
+  }
 });
+
+async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
+  const giveUp = performance.now() + 10_000;
+  while (!(await holds())) {
+    if (performance.now() > giveUp) throw new Error('it does not happen');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
 
 test('a daemon is found again by its file, and stopped by it even when it ignores the polite signal', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'processes-'));
