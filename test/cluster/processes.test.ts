@@ -26,6 +26,7 @@ test('a process that ended but was not collected by its parent does not count as
   const script = 'cat <&3 >/dev/null & echo $!; exec sleep 60 3<&-';
   const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore', 'pipe'] });
   try {
+    assert.ok(parent.stdout);
     const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
     const identity = await identify(Number(printed.toString()));
     await eventually(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8') === 'sleep\n');
