@@ -96,10 +96,6 @@ const watch = <T extends KubeObject>(
     ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
     ...(labelSelector === undefined ? {} : { labelSelector }),
     index,
-    trim: (object) => {
-      // The largest part of most objects, and nobody here reads it.
-      delete object.metadata.managedFields;
-    },
     onIncident: (incident) => {
       metrics.watchIncidents.inc({ resource: incident.resource, what: incident.what });
       if (incident.what === 'failed') {

@@ -136,17 +136,23 @@ export const writeMember = async (
   status: EtcdMemberStatus,
 ): Promise<void> => {
   const stored = world.caches.members.get(seen.namespace, member.name);
+  if (stored === undefined || stored.metadata.uid !== member.uid) return;
   try {
     keep(
       world.caches.members,
       await world.kube.mergePatch<EtcdMember>(
         { resource: kinds.members, namespace: seen.namespace, name: member.name },
-        { metadata: { uid: member.uid }, status: mergeTo(stored?.status ?? {}, status) },
+        {
+          // The status endpoint of a custom kind does not look at the UID: without the version, the status of a deleted
+          // member would land on the one that Crossplane has made again under its name.
+          metadata: { uid: member.uid, resourceVersion: stored.metadata.resourceVersion },
+          status: mergeTo(stored.status ?? {}, status),
+        },
         { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
       ),
     );
   } catch (error) {
-    if (!isFault(error, 'NotFound', 'Conflict')) throw error;
+    if (!isFault(error, 'NotFound')) throw error;
   }
 };
 
