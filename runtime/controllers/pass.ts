@@ -24,6 +24,9 @@ const STUBBORN = 20;
 const STUBBORN_MS = 1_000;
 const REFUSED_MS = 5_000;
 const ASKING_MS = 15_000;
+/** Somebody was faster, or an object went away: nothing failed, the picture was old. */
+const STALE = ['Conflict', 'NotFound', 'AlreadyExists'] as const;
+const STALE_MS = 100;
 
 type Memory = {
   lastStep: string;
@@ -148,12 +151,27 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
     const { situation } = decision;
     const scene = { world, seen: situation.seen, signal };
     announceTroubles(decision, memory);
-    await Promise.all(
-      situation.slots.map(async (slot) => {
-        const status = memberStatus(situation, slot);
-        if (status !== undefined) await writeMember(scene, slot.member, status);
-      }),
-    );
+    try {
+      await Promise.all(
+        situation.slots.map(async (slot) => {
+          const status = memberStatus(situation, slot);
+          if (status !== undefined) await writeMember(scene, slot.member, status);
+        }),
+      );
+      return await recordQuorum(decision, memory, signal, fault);
+    } catch (error) {
+      if (isFault(error, ...STALE)) return STALE_MS;
+      throw error;
+    }
+  };
+
+  const recordQuorum = async (
+    decision: Decision,
+    memory: Memory,
+    signal: AbortSignal,
+    fault: StepFault | undefined,
+  ): Promise<number | undefined> => {
+    const scene = { world, seen: decision.situation.seen, signal };
     const due = quorumStatus(decision, fault);
     if (due === undefined) return undefined;
     const now = world.clock.elapsed();
@@ -210,8 +228,7 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
     try {
       outcome = await act(world, decision, signal);
     } catch (error) {
-      // Somebody was faster, or the object went away: nothing failed, the picture was old.
-      if (isFault(error, 'Conflict', 'NotFound', 'AlreadyExists')) return { decision, outcome: 'early', againMs: 100 };
+      if (isFault(error, ...STALE)) return { decision, outcome: 'early', againMs: STALE_MS };
       if (!(error instanceof KubeFault || error instanceof EtcdFault)) throw error;
       if (signal.aborted || !isFault(error, 'Invalid', 'Forbidden', 'BadRequest')) throw error;
       outcome = { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
