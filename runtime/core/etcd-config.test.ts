@@ -88,6 +88,12 @@ describe('the configuration file', () => {
     });
   }
 
+  test('leaves the initial corruption check out only where the caller says so', () => {
+    assert.equal('feature-gates' in read({ initialCorruptCheck: false }), false);
+    assert.equal('experimental-initial-corrupt-check' in read({ minor: '3.5', initialCorruptCheck: false }), false);
+    assert.equal('feature-gates' in read({ initialCorruptCheck: true }), true);
+  });
+
   test('forces a new cluster only when told so in so many words', () => {
     assert.equal('force-new-cluster' in read(), false);
     assert.equal('force-new-cluster' in read({ forceNewCluster: false }), false);
