@@ -83,6 +83,7 @@ export const builds = {
     version: versions.crossplaneCli,
     graph: toolsGraph,
     programs: { crossplane: 'github.com/crossplane/cli/v2/cmd/crossplane' },
+    ldflags: crossplaneVersionFlag(versions.crossplaneCli),
   },
   helm: {
     name: 'helm',
@@ -144,6 +145,11 @@ function kubernetesVersionFlags(version: string): string {
   return `-X ${at}.gitVersion=v${version} -X ${at}.gitMajor=${major} -X ${at}.gitMinor=${minor}`;
 }
 
+/** Packages state which versions of Crossplane they work with, and one without a version would refuse them. */
+function crossplaneVersionFlag(version: string): string {
+  return `-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=v${version}`;
+}
+
 /** The folder of the cache that a build fills, whether or not it is there yet. */
 export function buildFolder(build: GoBuild): string {
   return join(cacheFolder(), `${build.name}-${build.version}`);
@@ -155,9 +161,31 @@ export function programPath(build: GoBuild, program: string): string {
 }
 
 export async function isBuilt(build: GoBuild): Promise<boolean> {
+  const folder = buildFolder(build);
   const wanted = [...Object.keys(build.programs), ...Object.keys(build.assets ?? {})];
-  const there = await Promise.all(wanted.map((name) => exists(join(buildFolder(build), name))));
-  return !there.includes(false);
+  const there = await Promise.all(wanted.map((name) => exists(join(folder, name))));
+  if (there.includes(false)) return false;
+  try {
+    return (await readFile(join(folder, recipeFile), 'utf8')) === (await recipe(build));
+  } catch {
+    return false;
+  }
+}
+
+const recipeFile = 'recipe.json';
+
+/** All that decides what a build gives, kept beside its programs: a cache that was filled by an older checkout is found out. */
+export async function recipe(build: GoBuild): Promise<string> {
+  const own = Object.values(build.programs).filter((path) => path.startsWith('./'));
+  const sources = await Promise.all(own.map((path) => readFile(join(sourceFolder, path, 'main.go'), 'utf8')));
+  const { programs, assets, ldflags, graph } = build;
+  return JSON.stringify({ modules: graph.modules, programs, assets, ldflags, sources: sources.map(digest) });
+}
+
+const sourceFolder = join(import.meta.dirname, 'go');
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
 /**
@@ -219,8 +247,7 @@ async function requireGo(): Promise<void> {
 
 /** Where the module of a graph is kept: resolving its versions again for each of its builds would take longer than a build of the last of them. */
 function graphFolder(graph: ModuleGraph): string {
-  const key = createHash('sha256').update(graph.modules.join('\n')).digest('hex').slice(0, 12);
-  return join(cacheFolder(), 'modules', `${graph.name}-${key}`);
+  return join(cacheFolder(), 'modules', `${graph.name}-${digest(graph.modules.join('\n'))}`);
 }
 
 type Go = (args: readonly string[], timeoutMs: number) => Promise<string>;
@@ -257,7 +284,7 @@ async function buildNow(build: GoBuild): Promise<void> {
     const ldflags = `-s -w ${build.ldflags ?? ''}`.trim();
     const packages = Object.entries(build.programs);
     for (const [, path] of packages.filter(([, path]) => path.startsWith('./'))) {
-      await cp(join(import.meta.dirname, 'go', path), join(graphFolder(build.graph), path), { recursive: true });
+      await cp(join(sourceFolder, path), join(graphFolder(build.graph), path), { recursive: true });
     }
     // One command for all programs of a build: linking one and compiling the next overlap.
     const output = join(scratch, 'programs');
@@ -277,6 +304,7 @@ async function buildNow(build: GoBuild): Promise<void> {
     if (!(error instanceof CommandFailed)) throw error;
     throw new Error(`${build.name} ${build.version} could not be built. ${error.message}`, { cause: error });
   }
+  await writeFile(join(scratch, recipeFile), await recipe(build));
   await rm(folder, { recursive: true, force: true });
   await rename(scratch, folder);
 }
