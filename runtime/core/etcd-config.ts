@@ -50,14 +50,9 @@ export type EtcdConfig = {
   readonly clientTls?: EtcdTlsFiles | undefined;
   readonly peerTls?: EtcdTlsFiles | undefined;
   /**
-   * Compare the data with the other members' before serving; on unless set to false. Members that all start at once wait
-   * seven seconds for each other's hashes, which none of them serves yet: 14 s for three, 28 s for five, and nothing learnt.
-   */
-  readonly initialCorruptCheck?: boolean | undefined;
-  /**
-   * Compare data with the other members before serving; default true. From 3.6 on a restarting member waits here 7 s for
-   * each peer that is starting too, so members that all start at once (a resume, an outage of everything) are down for
-   * 7 s times their number less one. Turning it off for such a start is the caller's decision.
+   * Compare the data with the other members' before serving; on unless set to false. From 3.6 on, members that all start
+   * at once wait seven seconds for each other's hashes, which none of them serves yet: 14 s for three, 28 s for five,
+   * and nothing learnt.
    */
   readonly initialCorruptCheck?: boolean | undefined;
   /** Only in a one-shot recovery Pod that serves nobody: evicts every other member. */
