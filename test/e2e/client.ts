@@ -1,0 +1,167 @@
+/** Clients of an etcd cluster: one that writes all the time as an application would, and etcdctl in a Pod of its own. */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Pod } from 'kubernetes-types/core/v1.js';
+import { clientServiceName, PORTS } from '../../api/names.ts';
+import { VERSION } from './claim.ts';
+import { eventually, notYet } from './eventually.ts';
+import { follow } from './history.ts';
+import { askMember } from './identity.ts';
+import { type Place, seenKinds } from './place.ts';
+
+const text = (value: string): string => Buffer.from(value).toString('base64');
+
+export const put = (place: Place, pod: { name: string; ip: string }, key: string, value: string): Promise<unknown> =>
+  askMember(place, pod, '/v3/kv/put', { key: text(key), value: text(value) });
+
+export const read = async (
+  place: Place,
+  pod: { name: string; ip: string },
+  key: string,
+  options: { readonly serializable?: boolean } = {},
+): Promise<string | undefined> => {
+  const { kvs } = await askMember<{ kvs?: { value: string }[] }>(place, pod, '/v3/kv/range', {
+    key: text(key),
+    serializable: options.serializable ?? false,
+  });
+  const value = kvs?.[0]?.value;
+  return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
+};
+
+export type Written = {
+  readonly acknowledged: number;
+  readonly failed: number;
+  /** Longest time without one successful write. */
+  readonly longestGapMs: number;
+  readonly lastError: string | undefined;
+};
+
+export type Writer = {
+  /** Pods that were behind the client Service at any moment since the writer began, with the states it saw. */
+  everOpen(): ReadonlySet<string>;
+  sofar(): Written;
+  /** Ends it, and reads every acknowledged write back, with a quorum. */
+  stop(): Promise<Written & { readonly lost: readonly string[] }>;
+};
+
+/**
+ * Writes through what stands behind the client Service at each moment, as kube-proxy would choose, every few milliseconds
+ * and with a short deadline.
+ */
+export const writer = async (place: Place, name: string, everyMs = 50): Promise<Writer> => {
+  let open: { name: string; ip: string }[] = [];
+  const everOpen = new Set<string>();
+  const endpoints = new Map<string, { name: string; ip: string }[]>();
+  const slices = await follow(
+    place.kube,
+    seenKinds.endpointslices,
+    { namespace: place.namespace, labelSelector: `kubernetes.io/service-name=${clientServiceName(name)}` },
+    ({ type, object }) => {
+      const ready = object.endpoints.flatMap(({ conditions, targetRef, addresses }) => {
+        const [ip] = addresses;
+        return conditions?.ready === true && targetRef?.name !== undefined && ip !== undefined
+          ? [{ name: targetRef.name, ip }]
+          : [];
+      });
+      for (const pod of ready) everOpen.add(pod.name);
+      if (type === 'DELETED') endpoints.delete(object.metadata.name);
+      else endpoints.set(object.metadata.name, ready);
+      open = [...endpoints.values()].flat();
+    },
+  );
+
+  const acknowledged: string[] = [];
+  let failed = 0;
+  let lastError: string | undefined;
+  let lastSuccess = performance.now();
+  let longestGapMs = 0;
+  let stopped = false;
+  const gap = (): void => {
+    longestGapMs = Math.max(longestGapMs, performance.now() - lastSuccess);
+  };
+  const run = async (): Promise<void> => {
+    for (let n = 0; !stopped; n++) {
+      const pod = open[n % Math.max(1, open.length)];
+      const key = `written/${n}`;
+      try {
+        if (pod === undefined) throw new Error('nobody is behind the client Service');
+        await askMember(place, pod, '/v3/kv/put', { key: text(key), value: text(String(n)) }, 1_000);
+        acknowledged.push(key);
+        gap();
+        lastSuccess = performance.now();
+      } catch (error) {
+        failed += 1;
+        lastError = error instanceof Error ? `${error.message} ${String(error.cause ?? '')}` : String(error);
+      }
+      await pause(everyMs);
+    }
+  };
+  const running = run();
+  const sofar = (): Written => {
+    gap();
+    return { acknowledged: acknowledged.length, failed, longestGapMs: Math.round(longestGapMs), lastError };
+  };
+  return {
+    everOpen: () => everOpen,
+    sofar,
+    stop: async () => {
+      stopped = true;
+      await running;
+      const result = sofar();
+      const [pod] = open;
+      if (pod === undefined) throw new Error(`nobody is behind the client Service of ${name} to read back from`);
+      await slices.stop();
+      const { kvs = [] } = await askMember<{ kvs?: { key: string }[] }>(
+        place,
+        pod,
+        '/v3/kv/range',
+        { key: text('written/'), range_end: text('written0'), keys_only: true },
+        10_000,
+      );
+      const there = new Set(kvs.map(({ key }) => Buffer.from(key, 'base64').toString()));
+      return { ...result, lost: acknowledged.filter((key) => !there.has(key)) };
+    },
+  };
+};
+
+/** etcdctl in a Pod that the restricted standard admits, against the client Service by name, as an application connects. */
+export const etcdctl = async (place: Place, cluster: string, ...args: readonly string[]): Promise<string> => {
+  const name = `etcdctl-${Math.random().toString(36).slice(2, 8)}`;
+  const pod: Pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          name: 'etcdctl',
+          image: `quay.io/coreos/etcd:v${VERSION}`,
+          imagePullPolicy: 'IfNotPresent',
+          command: [
+            'etcdctl',
+            `--endpoints=http://${clientServiceName(cluster)}.${place.namespace}.svc:${PORTS.client}`,
+            '--command-timeout=15s',
+            ...args,
+          ],
+          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+        },
+      ],
+    },
+  };
+  await place.apply(pod);
+  const phase = await eventually(
+    `etcdctl ${args.join(' ')} ends`,
+    async () => {
+      const found = await place.get(seenKinds.pods, name);
+      const now = found?.status?.phase;
+      return now === 'Succeeded' || now === 'Failed' ? now : notYet(`its Pod is ${now}`);
+    },
+    { deadlineMs: 40_000 },
+  );
+  const printed = await place.kubectl(['logs', name]);
+  if (phase === 'Failed') throw new Error(`etcdctl ${args.join(' ')} failed: ${printed}`);
+  return printed;
+};

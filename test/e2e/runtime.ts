@@ -1,0 +1,120 @@
+/** The runtime under test: the Deployment in the cluster, or for a while a process here that can be killed at any moment. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runtimeName, systemNamespace } from '../../deploy/names.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+
+const LOG_LINES = 40;
+
+/** Where a runtime that was started by hand writes its log. */
+const ownLog = (): string | undefined => process.env.ETCD_OPERATOR_E2E_RUNTIME_LOG;
+
+/** The last lines of the runtime's log that are about a namespace. */
+export const runtimeLog = async (cluster: Cluster, namespace: string): Promise<string> => {
+  const file = hostRuntimeLog ?? ownLog();
+  try {
+    const text =
+      file === undefined
+        ? await cluster.kubectl(
+            ['-n', systemNamespace, 'logs', '-l', `app.kubernetes.io/name=${runtimeName}`, '--tail=2000'],
+            { timeoutMs: 15_000 },
+          )
+        : await readFile(file, 'utf8');
+    const lines = text.split('\n').filter((line) => line.includes(namespace) || line.includes('"level":5'));
+    return lines
+      .slice(-LOG_LINES)
+      .map((line) => line.slice(0, 600))
+      .join('\n');
+  } catch (error) {
+    return String(error);
+  }
+};
+
+let hostRuntimeLog: string | undefined;
+
+const scaleRuntime = async (cluster: Cluster, replicas: number): Promise<void> => {
+  await cluster.kubectl(['-n', systemNamespace, 'scale', `deployment/${runtimeName}`, `--replicas=${replicas}`]);
+  const selector = ['-l', `app.kubernetes.io/name=${runtimeName}`];
+  if (replicas === 0) {
+    await cluster.kubectl(['-n', systemNamespace, 'wait', 'pods', ...selector, '--for=delete', '--timeout=60s']);
+  } else {
+    await cluster.kubectl([
+      ...['-n', systemNamespace, 'rollout', 'status', `deployment/${runtimeName}`, '--timeout=60s'],
+    ]);
+  }
+};
+
+/** Runs `body` while no runtime runs anywhere. */
+export const withoutRuntime = async (cluster: Cluster, body: () => Promise<void>): Promise<void> => {
+  const before = await cluster.kubectl([
+    ...['-n', systemNamespace, 'get', `deployment/${runtimeName}`, '-o', 'jsonpath={.spec.replicas}'],
+  ]);
+  await scaleRuntime(cluster, 0);
+  try {
+    await body();
+  } finally {
+    await scaleRuntime(cluster, Number(before));
+  }
+};
+
+export type HostRuntime = {
+  /** SIGKILL, in the middle of whatever it does; a new process starts at once. */
+  kill(): Promise<void>;
+  /** How often it was started. */
+  starts(): number;
+  stop(): Promise<void>;
+};
+
+/**
+ * A runtime as a process of this machine, with the rights of the one in the cluster. Call it only within
+ * {@link withoutRuntime}: two would act on the same clusters, each with a lease of its own.
+ */
+export const hostRuntime = async (
+  cluster: Cluster,
+  options: { readonly logFile: string; readonly kubeconfig: string },
+): Promise<HostRuntime> => {
+  const { openSync } = await import('node:fs');
+  const log = openSync(options.logFile, 'a');
+  hostRuntimeLog = options.logFile;
+  let child: ChildProcess | undefined;
+  let starts = 0;
+  const start = (): void => {
+    starts += 1;
+    child = spawn(
+      process.execPath,
+      [
+        join(import.meta.dirname, '../../runtime/main.ts'),
+        ...[
+          '--lease-namespace',
+          systemNamespace,
+          '--health-address',
+          '127.0.0.1:0',
+          '--metrics-address',
+          '127.0.0.1:0',
+        ],
+      ],
+      // The same name each time, as a container has that starts again in its Pod.
+      { env: { ...cluster.env, KUBECONFIG: options.kubeconfig, POD_NAME: 'e2e-host' }, stdio: ['ignore', log, log] },
+    );
+  };
+  const end = async (signal: 'SIGKILL' | 'SIGTERM'): Promise<void> => {
+    const process_ = child;
+    if (process_ === undefined || process_.exitCode !== null || process_.signalCode !== null) return;
+    const ended = new Promise((resolve) => process_.once('exit', resolve));
+    process_.kill(signal);
+    await ended;
+  };
+  start();
+  return {
+    kill: async () => {
+      await end('SIGKILL');
+      start();
+    },
+    starts: () => starts,
+    stop: async () => {
+      await end('SIGTERM');
+      hostRuntimeLog = undefined;
+    },
+  };
+};
