@@ -22,7 +22,6 @@ import {
   type IHashKVResponse,
   type IMember,
   type IMemberAddResponse,
-  type IMemberListResponse,
   type IPutResponse,
   type IRangeResponse,
   type IResponseHeader,
@@ -312,6 +311,10 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
       throw failure;
     }
   };
+  /** Only if it is still the one that was refused: another call may have asked for a new one already. */
+  const forgetToken = (refused: Promise<string | undefined>): void => {
+    if (token === refused) token = undefined;
+  };
   const currentToken = (borrowed: Wire): Promise<string | undefined> => {
     if (endpoint.auth === undefined) return Promise.resolve(undefined);
     token ??= authenticate(borrowed);
@@ -341,37 +344,42 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
   const breaks = ({ reason }: EtcdFault): boolean =>
     reason === 'Unreachable' || reason === 'TlsRefused' || reason === 'Timeout';
 
-  const ask = async <Answer>(
+  /** Sends the request once, or once more with a new token where the old one was refused, and reads the answer. */
+  const ask = async <Answer, T>(
     operation: Operation,
-    service: ServiceName,
-    method: string,
+    [service, method]: readonly [ServiceName, string],
     request: object,
-  ): Promise<{ answer: Answer; bytes: Uint8Array }> => {
+    read: (answer: Answer, bytes: Uint8Array) => T,
+  ): Promise<T> => {
     const { deadline, signal } = begin(operation);
     const borrowed = borrow();
     let sent: Ending | undefined;
     const onAbort = () => sent?.cancel();
     signal.addEventListener('abort', onAbort, { once: true });
 
-    const once = async () => {
-      const withToken = await within(currentToken(borrowed), deadline, signal);
-      return borrowed.unary<Answer>(service, method, request, {
-        token: withToken,
+    const once = async (withToken: Promise<string | undefined>) =>
+      borrowed.unary<Answer>(service, method, request, {
+        token: await within(withToken, deadline, signal),
         deadline,
         begun: (begun) => {
           sent = begun;
           if (signal.aborted) begun.cancel();
         },
       });
-    };
 
     let broken = false;
     try {
-      return await once().catch((failure: unknown) => {
+      const used = currentToken(borrowed);
+      const { answer, bytes } = await once(used).catch((failure: unknown) => {
         if (!staleToken(failure)) throw failure;
-        token = undefined;
-        return once();
+        forgetToken(used);
+        return once(currentToken(borrowed));
       });
+      try {
+        return read(answer, bytes);
+      } catch (cause) {
+        throw new GrpcError({ code: 13, details: `unreadable answer: ${String(cause)}` });
+      }
     } catch (failure) {
       const made = fault(operation, failure, deadline);
       broken = breaks(made);
@@ -422,9 +430,11 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
     signal.addEventListener('abort', onAbort, { once: true });
     let timer: NodeJS.Timeout | undefined;
     let left: bigint | undefined;
+    let used: Promise<string | undefined> | undefined;
 
     async function* pieces(): AsyncGenerator<EtcdSnapshotChunk, void, undefined> {
-      const withToken = await within(currentToken(borrowed), deadline, signal);
+      used = currentToken(borrowed);
+      const withToken = await within(used, deadline, signal);
       const stream = await borrowed.stream<ISnapshotResponse>('Maintenance', 'Snapshot', {}, withToken);
       ending = stream;
       if (signal.aborted) stream.cancel();
@@ -448,8 +458,8 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
       try {
         yield* pieces();
       } catch (failure) {
-        if (left !== undefined || !staleToken(grpcError(failure))) throw failure;
-        token = undefined;
+        if (left !== undefined || used === undefined || !staleToken(grpcError(failure))) throw failure;
+        forgetToken(used);
         yield* pieces();
       }
     } catch (failure) {
@@ -468,138 +478,129 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
   return {
     url,
 
-    status: async (call) => {
-      const { answer, bytes } = await ask<IStatusResponse>(read('status', call), 'Maintenance', 'Status', {});
-      const newer = messageFields(bytes);
-      return {
-        clusterId: hex(answer.header.cluster_id),
-        memberId: hex(answer.header.member_id),
-        leaderId: answer.leader === '0' ? undefined : hex(answer.leader),
-        version: answer.version,
-        storageVersion: newer.text(STATUS_STORAGE_VERSION),
-        dbSize: BigInt(answer.dbSize),
-        dbSizeInUse: BigInt(answer.dbSizeInUse),
-        dbSizeQuota: newer.number(STATUS_DB_SIZE_QUOTA),
-        raftIndex: BigInt(answer.raftIndex),
-        raftAppliedIndex: BigInt(answer.raftAppliedIndex),
-        raftTerm: BigInt(answer.raftTerm),
-        isLearner: answer.isLearner,
-        revision: BigInt(answer.header.revision),
-        errors: answer.errors,
-      };
-    },
+    status: (call) =>
+      ask(read('status', call), ['Maintenance', 'Status'], {}, (answer: IStatusResponse, bytes) => {
+        const newer = messageFields(bytes);
+        return {
+          clusterId: hex(answer.header.cluster_id),
+          memberId: hex(answer.header.member_id),
+          leaderId: answer.leader === '0' ? undefined : hex(answer.leader),
+          version: answer.version,
+          storageVersion: newer.text(STATUS_STORAGE_VERSION),
+          dbSize: BigInt(answer.dbSize),
+          dbSizeInUse: BigInt(answer.dbSizeInUse),
+          dbSizeQuota: newer.number(STATUS_DB_SIZE_QUOTA),
+          raftIndex: BigInt(answer.raftIndex),
+          raftAppliedIndex: BigInt(answer.raftAppliedIndex),
+          raftTerm: BigInt(answer.raftTerm),
+          isLearner: answer.isLearner,
+          revision: BigInt(answer.header.revision),
+          errors: answer.errors,
+        };
+      }),
 
-    memberList: async ({ linearizable }, call) => {
-      const { answer } = await ask<IMemberListResponse>(read('memberList', call), 'Cluster', 'MemberList', {
-        linearizable,
-      });
-      return toMembership(answer);
-    },
+    memberList: ({ linearizable }, call) =>
+      ask(read('memberList', call), ['Cluster', 'MemberList'], { linearizable }, toMembership),
 
-    memberAddLearner: async (peerURLs, call) => {
-      const { answer } = await ask<IMemberAddResponse>(change('memberAddLearner', call), 'Cluster', 'MemberAdd', {
-        peerURLs,
-        isLearner: true,
-      });
-      return { memberId: hex(answer.member.ID), membership: toMembership(answer) };
-    },
+    memberAddLearner: (peerURLs, call) =>
+      ask(
+        change('memberAddLearner', call),
+        ['Cluster', 'MemberAdd'],
+        { peerURLs, isLearner: true },
+        (answer: IMemberAddResponse) => ({ memberId: hex(answer.member.ID), membership: toMembership(answer) }),
+      ),
 
     memberPromote: async (id, call) => {
       const operation = change('memberPromote', call);
-      const { answer } = await ask<IMemberListResponse>(operation, 'Cluster', 'MemberPromote', {
-        ID: toDecimal(operation, id),
-      });
-      return toMembership(answer);
+      return ask(operation, ['Cluster', 'MemberPromote'], { ID: toDecimal(operation, id) }, toMembership);
     },
 
     memberRemove: async (id, call) => {
       const operation = change('memberRemove', call);
-      const { answer } = await ask<IMemberListResponse>(operation, 'Cluster', 'MemberRemove', {
-        ID: toDecimal(operation, id),
-      });
-      return toMembership(answer);
+      return ask(operation, ['Cluster', 'MemberRemove'], { ID: toDecimal(operation, id) }, toMembership);
     },
 
     moveLeader: async (target, call) => {
       const operation = change('moveLeader', call);
-      await ask(operation, 'Maintenance', 'MoveLeader', { targetID: toDecimal(operation, target) });
+      const request = { targetID: toDecimal(operation, target) };
+      return ask(operation, ['Maintenance', 'MoveLeader'], request, () => undefined);
     },
 
-    alarms: async (call) => {
-      const { answer } = await ask<IAlarmResponse>(read('alarms', call), 'Maintenance', 'Alarm', {
-        action: ALARM_ACTION.get,
-      });
-      return answer.alarms.flatMap(({ memberID, alarm }): EtcdAlarm[] => {
-        const kind = alarm.toUpperCase();
-        return kind === 'NOSPACE' || kind === 'CORRUPT' ? [{ memberId: hex(memberID), alarm: kind }] : [];
-      });
-    },
+    alarms: (call) =>
+      ask(
+        read('alarms', call),
+        ['Maintenance', 'Alarm'],
+        { action: ALARM_ACTION.get },
+        (answer: IAlarmResponse): readonly EtcdAlarm[] =>
+          answer.alarms.flatMap(({ memberID, alarm }) => {
+            const kind = alarm.toUpperCase();
+            return kind === 'NOSPACE' || kind === 'CORRUPT' ? [{ memberId: hex(memberID), alarm: kind }] : [];
+          }),
+      ),
 
     disarm: async ({ memberId, alarm }, call) => {
       const operation = change('disarm', call);
-      await ask(operation, 'Maintenance', 'Alarm', {
+      const request = {
         action: ALARM_ACTION.deactivate,
         memberID: toDecimal(operation, memberId),
         alarm: ALARM[alarm],
-      });
-    },
-
-    hashKv: async (revision, call) => {
-      const { answer, bytes } = await ask<IHashKVResponse>(read('hashKv', call, SCAN_MS), 'Maintenance', 'HashKV', {
-        revision: revision.toString(),
-      });
-      const hashedUpTo = messageFields(bytes).number(HASH_KV_HASH_REVISION);
-      return {
-        hash: Number(answer.hash),
-        compactRevision: BigInt(answer.compact_revision),
-        hashRevision: hashedUpTo ?? (revision === 0n ? BigInt(answer.header.revision) : revision),
       };
+      return ask(operation, ['Maintenance', 'Alarm'], request, () => undefined);
     },
 
-    defragment: async (call) => {
-      await ask(change('defragment', call, DEFRAGMENT_MS), 'Maintenance', 'Defragment', {});
-    },
+    hashKv: (revision, call) =>
+      ask(
+        read('hashKv', call, SCAN_MS),
+        ['Maintenance', 'HashKV'],
+        { revision: revision.toString() },
+        (answer: IHashKVResponse, bytes) => ({
+          hash: Number(answer.hash),
+          compactRevision: BigInt(answer.compact_revision),
+          hashRevision:
+            messageFields(bytes).number(HASH_KV_HASH_REVISION) ??
+            (revision === 0n ? BigInt(answer.header.revision) : revision),
+        }),
+      ),
 
-    compact: async (revision, call) => {
+    defragment: (call) =>
+      ask(change('defragment', call, DEFRAGMENT_MS), ['Maintenance', 'Defragment'], {}, () => undefined),
+
+    compact: (revision, call) => {
       const request = { revision: revision.toString(), physical: true };
-      await ask(change('compact', call, SCAN_MS), 'KV', 'Compact', request);
+      return ask(change('compact', call, SCAN_MS), ['KV', 'Compact'], request, () => undefined);
     },
 
-    downgrade: async (action, target, call) => {
-      const { answer } = await ask<IDowngradeResponse>(
+    downgrade: (action, target, call) =>
+      ask(
         { ...change('downgrade', call), writes: action !== 'validate' },
-        'Maintenance',
-        'Downgrade',
+        ['Maintenance', 'Downgrade'],
         { action: DOWNGRADE[action], version: target },
-      );
-      return answer.version;
-    },
+        (answer: IDowngradeResponse) => answer.version,
+      ),
 
     snapshot,
 
-    get: async (key, call) => {
-      const { answer } = await ask<IRangeResponse>(read('get', call), 'KV', 'Range', {
-        key: Buffer.from(key),
-        serializable: call?.serializable === true,
-      });
-      const found = answer.kvs[0];
-      return found === undefined ? undefined : { value: found.value, modRevision: BigInt(found.mod_revision) };
-    },
+    get: (key, call) =>
+      ask(
+        read('get', call),
+        ['KV', 'Range'],
+        { key: Buffer.from(key), serializable: call?.serializable === true },
+        ({ kvs: [found] }: IRangeResponse) =>
+          found === undefined ? undefined : { value: found.value, modRevision: BigInt(found.mod_revision) },
+      ),
 
-    put: async (key, value, call) => {
-      const { answer } = await ask<IPutResponse>(change('put', call), 'KV', 'Put', {
-        key: Buffer.from(key),
-        value: Buffer.from(value),
-      });
-      return BigInt(answer.header.revision);
-    },
+    put: (key, value, call) =>
+      ask(
+        change('put', call),
+        ['KV', 'Put'],
+        { key: Buffer.from(key), value: Buffer.from(value) },
+        (answer: IPutResponse) => BigInt(answer.header.revision),
+      ),
 
-    delete: async (key, call) => {
-      const { answer } = await ask<IDeleteRangeResponse>(change('delete', call), 'KV', 'DeleteRange', {
-        key: Buffer.from(key),
-      });
-      return Number(answer.deleted);
-    },
+    delete: (key, call) =>
+      ask(change('delete', call), ['KV', 'DeleteRange'], { key: Buffer.from(key) }, (answer: IDeleteRangeResponse) =>
+        Number(answer.deleted),
+      ),
 
     close: () => {
       if (closed) return;
