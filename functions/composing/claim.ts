@@ -39,7 +39,10 @@ export const claimOf = (request: RunFunctionRequest): Claim => {
     );
   }
   const effective = record(request.context?.[EFFECTIVE_CLAIM]).spec;
-  const spec = record(effective ?? claim.spec) as EtcdClusterSpec & { readonly [key: string]: unknown };
+  const spec = shaped(
+    record(effective ?? claim.spec),
+    effective === undefined ? 'spec' : 'spec of the effective claim',
+  );
   const version: unknown = spec.version;
   if (typeof version !== 'string' || !/^\d+\.\d+\.\d+$/.test(version)) {
     throw new Unrenderable(`spec.version is ${quoted(version)}; set it to an etcd version such as 3.6.1`);
@@ -61,6 +64,54 @@ export const claimOf = (request: RunFunctionRequest): Claim => {
     spec,
     status: record(claim.status) as Claim['status'],
   };
+};
+
+type Shape = 'an object' | 'a list of objects' | 'text' | 'a quantity' | 'a whole number';
+
+/** What the rendering relies on; more is for the schema to say. */
+const SHAPES: { readonly [path: string]: Shape } = {
+  storage: 'an object',
+  'storage.size': 'a quantity',
+  'storage.medium': 'text',
+  'storage.storageClassName': 'text',
+  'storage.retention': 'text',
+  resources: 'an object',
+  'resources.requests': 'an object',
+  'resources.requests.memory': 'a quantity',
+  'resources.limits': 'an object',
+  'resources.limits.memory': 'a quantity',
+  affinity: 'an object',
+  topologySpreadConstraints: 'a list of objects',
+  tolerations: 'a list of objects',
+  nodeSelector: 'an object',
+  priorityClassName: 'text',
+  additionalMetadata: 'an object',
+  options: 'an object',
+  imagePullSecrets: 'a list of objects',
+  image: 'an object',
+  'image.repository': 'text',
+  progressDeadlineSeconds: 'a whole number',
+};
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const has: Record<Shape, (value: unknown) => boolean> = {
+  'an object': isObject,
+  'a list of objects': (value) => Array.isArray(value) && value.every(isObject),
+  text: (value) => typeof value === 'string',
+  'a quantity': (value) => typeof value === 'string' || typeof value === 'number',
+  'a whole number': (value) => Number.isInteger(value),
+};
+
+/** The API server holds a claim to its schema; what a policy step makes of it, nobody. */
+const shaped = (spec: { readonly [key: string]: unknown }, what: string): EtcdClusterSpec => {
+  for (const [path, shape] of Object.entries(SHAPES)) {
+    const value = path.split('.').reduce((at: unknown, key) => record(at)[key], spec);
+    if (value === undefined || has[shape](value)) continue;
+    const [head, ...tail] = what.split(' ');
+    throw new Unrenderable(`${[`${head}.${path}`, ...tail].join(' ')} is ${quoted(value)}; it has to be ${shape}`);
+  }
+  return spec as unknown as EtcdClusterSpec;
 };
 
 /** As in the XRD. Rendering a claim that got past it with more would make a cluster that etcd cannot run well. */

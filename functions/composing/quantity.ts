@@ -1,18 +1,19 @@
-/** Kubernetes quantities, exactly: as integers of thousandths, since `100m` is legal for memory too. */
+/** Kubernetes quantities, exactly: as integers of billionths, since `100m` and even `1n` are legal for memory too. */
 
-const MILLI = 1000n;
+const UNIT = 10n ** 9n;
+const FRACTIONS: Record<string, bigint> = { n: 10n ** 9n, u: 10n ** 6n, m: 10n ** 3n };
 const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const DECIMAL = ['k', 'M', 'G', 'T', 'P', 'E'];
 
-/** Thousandths, or undefined when the text is no quantity or finer than a thousandth. */
+/** Billionths, or undefined when the text is no quantity or finer than that. */
 const parse = (quantity: string | number): bigint | undefined => {
-  const match = /^\+?(\d{0,30})(?:\.(\d{0,30}))?(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?$/.exec(String(quantity));
+  const match = /^\+?(\d{0,30})(?:\.(\d{0,30}))?([num]|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,2})?$/.exec(String(quantity));
   if (match === null) return undefined;
   const [, whole = '', fraction = '', suffix = ''] = match;
   if (whole === '' && fraction === '') return undefined;
-  let numerator = BigInt(whole + fraction) * MILLI;
+  let numerator = BigInt(whole + fraction) * UNIT;
   let denominator = 10n ** BigInt(fraction.length);
-  if (suffix === 'm') denominator *= MILLI;
+  if (Object.hasOwn(FRACTIONS, suffix)) denominator *= FRACTIONS[suffix] ?? 1n;
   else if (BINARY.includes(suffix)) numerator *= 1024n ** BigInt(BINARY.indexOf(suffix) + 1);
   else if (DECIMAL.includes(suffix)) numerator *= 1000n ** BigInt(DECIMAL.indexOf(suffix) + 1);
   else if (suffix !== '') {
@@ -24,9 +25,17 @@ const parse = (quantity: string | number): bigint | undefined => {
 };
 
 /** The largest binary unit that says it exactly, as people write memory. */
-const format = (thousandths: bigint): string => {
-  if (thousandths % MILLI !== 0n) return `${thousandths}m`;
-  let value = thousandths / MILLI;
+const format = (billionths: bigint): string => {
+  if (billionths % UNIT !== 0n) {
+    for (const [suffix, parts] of [
+      ['m', 10n ** 3n],
+      ['u', 10n ** 6n],
+    ] as const) {
+      if (billionths % (UNIT / parts) === 0n) return `${billionths / (UNIT / parts)}${suffix}`;
+    }
+    return `${billionths}n`;
+  }
+  let value = billionths / UNIT;
   let unit = '';
   for (const next of BINARY) {
     if (value === 0n || value % 1024n !== 0n) break;
