@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Command } from 'commander';
-import { parse } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import { root } from '../../deploy/bundle.ts';
 import { type Cluster, connect, namedKubeconfig } from './cluster.ts';
 import { installOperator } from './install.ts';
@@ -17,7 +17,11 @@ const namespace = 'etcd-demo';
 const example = join(root, 'examples/minimal.yaml');
 const readyMs = 300_000;
 
-type Claim = { readonly metadata: { readonly name: string }; readonly spec: { readonly version: string } };
+type Claim = {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly version: string };
+};
 
 const options = new Command('demo')
   .description('Brings up a cluster, installs the operator, applies examples/minimal.yaml and shows the result.')
@@ -167,9 +171,16 @@ async function useIt(cluster: Cluster, { metadata, spec }: Claim): Promise<void>
   await cluster.kubectl(remove);
 }
 
+async function claimOf(file: string): Promise<Claim> {
+  const objects = parseAllDocuments(await readFile(file, 'utf8')).map((document) => document.toJS() as Claim);
+  const claim = objects.find(({ kind }) => kind === 'EtcdCluster');
+  if (claim === undefined) throw new Error(`${file} holds no EtcdCluster`);
+  return claim;
+}
+
 async function applyAndWait(cluster: Cluster, file: string): Promise<Claim> {
   const path = relative(root, file);
-  const claim = parse((await readFile(file, 'utf8')).split(/^---$/m)[0] ?? '') as Claim;
+  const claim = await claimOf(file);
   await phase(`${path}: until every member serves`, async () => {
     say(`\n$ kubectl apply -n ${namespace} -f ${path}`);
     say((await cluster.kubectl(['apply', '-n', namespace, '-f', file])).trimEnd());
