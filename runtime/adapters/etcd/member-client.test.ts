@@ -26,7 +26,7 @@ class Stub extends EventEmitter implements AsyncDisposable {
   answer: (request: Request, stream: http2.ServerHttp2Stream) => Reply | undefined = () => ({ grpcStatus: 0 });
   #server: Server | undefined;
 
-  static async listen(host = '127.0.0.1', tls?: http2.SecureServerOptions): Promise<Stub> {
+  static async listen(host = '127.0.0.1', tls?: http2.SecureServerOptions, at = 0): Promise<Stub> {
     const stub = new Stub();
     const server = tls === undefined ? http2.createServer() : http2.createSecureServer(tls);
     stub.#server = server as unknown as Server;
@@ -58,7 +58,7 @@ class Stub extends EventEmitter implements AsyncDisposable {
       if (reply.grpcStatus === 0) stream.end(frame(reply.body ?? new Uint8Array()));
       else stream.end();
     });
-    server.listen(0, host);
+    server.listen(at, host);
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     stub.url = `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -205,6 +205,18 @@ describe('a connection', () => {
       await stub.allDisconnected();
     }
     assert.equal(stub.connections, 3);
+    client.close();
+  });
+
+  test('is dialled anew right after it was refused, without the ever longer waits of gRPC', async () => {
+    const before = await Stub.listen();
+    const { port } = new URL(before.url);
+    await before[Symbol.asyncDispose]();
+    const client = createMemberClient({ url: before.url });
+    for (let i = 0; i < 5; i += 1) assert.equal((await faultOf(client.alarms())).reason, 'Unreachable');
+    await using back = await Stub.listen('127.0.0.1', undefined, Number(port));
+    back.answer = () => ({ grpcStatus: 0, body: header });
+    await client.alarms();
     client.close();
   });
 
