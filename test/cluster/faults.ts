@@ -14,7 +14,7 @@ export type Faults = {
    * once, with its memory volumes; what is on its disk stays.
    */
   stopNode(node: NodeName, loss: 'programs' | 'power'): Promise<void>;
-  /** Starts what {@link stopNode} ended. The node is Ready a few seconds later. */
+  /** Starts what {@link stopNode} ended, and returns when the node has reported itself Ready; at once where it cannot reach the API server. */
   startNode(node: NodeName): Promise<void>;
   /** Cuts a node off from everything, or only two nodes and their Pods from each other. Open connections hang. */
   cutLink(node: NodeName, other?: NodeName): Promise<void>;
@@ -46,8 +46,9 @@ export const localFaults: Faults = {
     await startControlPlane();
     await Promise.all(
       nodeNames.map(async (node) => {
+        // In this order, as only a node with a network can report itself Ready.
+        if ((await nodeInit(node)) !== undefined) await replug(node);
         await startNodePrograms(node);
-        await replug(node);
       }),
     );
     for (const [node, other] of nodePairs()) await healPair(await pair(node, other));

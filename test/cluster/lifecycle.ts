@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   addonWorkloads,
@@ -39,16 +39,13 @@ import { memberEtcdVersions, versions } from './versions.ts';
 /** What is remembered about the cluster beside its processes. */
 type ClusterRecord = {
   /** What the machine looked like before, to be restored by `down`. */
-  readonly before: { readonly forwarding: string; readonly absentFolders: readonly string[] };
+  readonly before: { readonly forwarding: string };
   /** Add-ons that were applied to the end; `base` stands for all that every cluster has. */
   readonly applied: readonly ('base' | OptionalAddon)[];
 };
 
 const recordFile = join(stateFolder, 'record.json');
 const lockFile = `${stateFolder}.lock`;
-
-/** Folders that programs of the cluster make at places that cannot be chosen. */
-const fixedFolders = ['/var/lib/kubelet', '/opt/cni', '/var/log/pods', '/var/log/containers', '/etc/cni/net.d'];
 
 const daemonNames = [
   ...controlPlanePrograms,
@@ -138,10 +135,8 @@ async function startFresh(parts: Parts): Promise<void> {
   const { progress } = parts;
   const step = stopwatch(progress);
   await mkdir(stateFolder, { recursive: true, mode: 0o755 });
-  const absentFolders = await absentOf(fixedFolders);
   for (const module of ['br_netfilter', 'overlay']) await succeeds(['modprobe', module]);
-  const [{ forwarding }] = await Promise.all([makeBridge(), makePki()]);
-  const before = { forwarding, absentFolders };
+  const [before] = await Promise.all([makeBridge(), makePki()]);
   await writeRecord({ before, applied: [] });
   step('certificates and network');
 
@@ -169,6 +164,8 @@ async function repair(record: ClusterRecord, parts: Parts): Promise<void> {
     else if (programs.length < nodePrograms.length) parts.progress(`starting what is missing on node ${node}`);
   }
   await localFaults.healAll();
+  // Pods of a node that was off start anew.
+  await waitForWorkloads(baseWorkloads);
   const missing = parts.addons.filter((addon) => !record.applied.includes(addon));
   if (missing.length > 0) await Promise.all(nodeNames.map((node) => importImages(node, parts.extra)));
   await settle(parts, record);
@@ -204,16 +201,13 @@ function stopwatch(progress: Progress): (what: string) => void {
   return (what) => progress(`  ${secondsSince(started).padStart(6)}  ${what}`);
 }
 
-async function absentOf(folders: readonly string[]): Promise<string[]> {
-  const absent: string[] = [];
-  for (const folder of folders) {
-    try {
-      await stat(folder);
-    } catch {
-      absent.push(folder);
-    }
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
   }
-  return absent;
 }
 
 async function readRecord(): Promise<ClusterRecord | undefined> {
@@ -239,7 +233,7 @@ export async function down(options: { readonly progress?: Progress } = {}): Prom
 
 async function clear(progress: Progress): Promise<void> {
   const record = await readRecord();
-  if ((await absentOf([stateFolder])).length === 0) progress('clearing the cluster that was here');
+  if (await exists(stateFolder)) progress('clearing the cluster that was here');
   // Nodes first and all at once: their processes, mounts and network namespaces end with their process 1.
   await Promise.all(nodeNames.map(powerOff));
   await Promise.all(daemonNames.map((name) => stopDaemon(daemon(name), 0)));
@@ -255,7 +249,6 @@ async function clear(progress: Progress): Promise<void> {
   await stopProcesses(left, 0);
   await removeGroups();
   await removeBridge(record?.before);
-  for (const folder of record?.before.absentFolders ?? []) await rm(folder, { recursive: true, force: true });
   await rm(stateFolder, { recursive: true, force: true });
 }
 

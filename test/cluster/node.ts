@@ -2,9 +2,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Node } from 'kubernetes-types/core/v1.js';
 import { builds, programPath } from './builds.ts';
+import { cacheFolder } from './cache.ts';
 import { run } from './command.ts';
 import { makeNodeGroup } from './control-groups.ts';
+import { answersReady, askApiServer } from './control-plane.ts';
 import { pauseImage } from './images.ts';
 import { isPlugged, plugIn } from './network.ts';
 import { kubeconfigOf, pkiFile } from './pki.ts';
@@ -23,6 +26,7 @@ import {
   podNetwork,
   podSubnet,
   registryAddress,
+  stateFolder,
 } from './places.ts';
 import {
   childrenOf,
@@ -82,6 +86,7 @@ async function powerOn(node: NodeName): Promise<number> {
     ...['unshare', '--mount', '--propagation', 'private', '--net', '--pid', '--uts', '--fork', '--kill-child'],
     ...['sh', join(import.meta.dirname, 'node-boot.sh'), node, disk, diskInNode, resolvConf],
     programPath(builds.pause, 'pause'),
+    ...[stateFolder, cacheFolder()],
   ]);
   const init = await initOf(node, wrapper);
   await plugIn(node, init);
@@ -141,11 +146,15 @@ async function socketAnswers(node: NodeName): Promise<void> {
   throw new Error(`containerd of ${node} does not answer:\n${await lastWords(daemon(`${node}-containerd`))}`);
 }
 
-/** Starts what is missing of a booted node. */
+/**
+ * Starts what is missing of a node. Where it can reach the API server, the node has reported itself Ready when this returns.
+ * @throws when it does not become Ready within a minute
+ */
 export async function startNodePrograms(node: NodeName): Promise<void> {
   await bootNode(node);
   const init = await requireInit(node);
   const running = await runningPrograms(node);
+  const started = Math.floor(Date.now() / 1000) * 1000;
   if (!running.includes('kubelet')) {
     await mkdir(join(nodeDisk(node), 'pod-logs'), { recursive: true });
     await mkdir(join(nodeDisk(node), 'volumes'), { recursive: true });
@@ -181,6 +190,21 @@ export async function startNodePrograms(node: NodeName): Promise<void> {
       ]),
     );
   }
+  if (!running.includes('kubelet') && (await isPlugged(node)) && (await answersReady()))
+    await reportsReady(node, started);
+}
+
+/** A node that was gone for a moment still counts as Ready by its last report, so only one since `since` (milliseconds, whole seconds) counts. */
+async function reportsReady(node: NodeName, since: number): Promise<void> {
+  const giveUp = performance.now() + 60_000;
+  while (performance.now() < giveUp) {
+    const answer = await askApiServer(`/api/v1/nodes/${node}`);
+    const conditions = answer.status === 200 ? (JSON.parse(answer.body) as Node).status?.conditions : undefined;
+    const ready = conditions?.find(({ type }) => type === 'Ready');
+    if (ready?.status === 'True' && Date.parse(String(ready.lastHeartbeatTime)) >= since) return;
+    await pause(100);
+  }
+  throw new Error(`node ${node} is not Ready after 60 s:\n${await lastWords(daemon(`${node}-kubelet`))}`);
 }
 
 /** Loads image archives into a node's image store, one after the other. */
@@ -313,6 +337,8 @@ function kubeletConfig(node: NodeName): unknown {
     clusterDomain: 'cluster.local',
     containerRuntimeEndpoint: `unix://${containerdSocketInNode}`,
     podLogsDir: join(diskInNode, 'pod-logs'),
+    // The usual place is one of the host's folders.
+    volumePluginDir: join(diskInNode, 'volume-plugins'),
     // The disk is the machine's: others may fill it, and images that were loaded by hand could not be pulled again.
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '2%', 'imagefs.available': '2%' },
