@@ -254,6 +254,23 @@ describe('the client', () => {
       assert.equal((await faultOf(events.next())).reason, 'Timeout');
     });
 
+    test('lives as long as bytes come, however long that is', async () => {
+      const url = await streaming((response) => {
+        let left = 5;
+        const next = (): void => {
+          response.write(event('a'));
+          left -= 1;
+          if (left > 0) setTimeout(next, 150);
+          else response.end();
+        };
+        next();
+      });
+      const events = watch(url, { idleTimeoutMs: 500 });
+      let seen = 0;
+      while ((await events.next()).done !== true) seen += 1;
+      assert.equal(seen, 5);
+    });
+
     for (const [what, line] of [
       ['is not JSON', '{"type":'],
       ['has an unknown type', '{"type":"NEWS","object":{}}'],

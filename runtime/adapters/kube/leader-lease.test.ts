@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../../test/fakes/fake-clock.ts';
 import { type FakeKube, startFakeKube } from '../../../test/fakes/fake-kube.ts';
-import { KubeFault, resources } from '../../ports/kube.ts';
+import { type Kube, KubeFault, resources } from '../../ports/kube.ts';
 import { contendForLease, type LeaderLease, type LeaseIncident } from './leader-lease.ts';
 
 const { leases } = resources;
@@ -140,6 +140,35 @@ describe('the leader lease', () => {
     await clock.advance(2000);
     await b.lease.acquired;
     assert.equal(holder(fake), 'b');
+  });
+
+  test('released while a renewal is under way stays released', async () => {
+    const fake = await server();
+    const clock = fakeClock();
+    const begun = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    let patches = 0;
+    const kube: Kube = {
+      ...fake.kube,
+      mergePatch: async (...call) => {
+        patches += 1;
+        const first = patches === 1;
+        const answer = await fake.kube.mergePatch(...call);
+        if (!first) return answer;
+        // Renewed on the server; we do not know it yet.
+        begun.resolve();
+        await goOn.promise;
+        return answer;
+      },
+    };
+    const lease = contendForLease({ kube, ...at, identity: 'a', clock });
+    await lease.acquired;
+    await clock.advance(3000);
+    await begun.promise;
+    const released = lease.release();
+    setImmediate(() => goOn.resolve());
+    await released;
+    assert.equal(holder(fake), '');
   });
 
   test('is taken up at once by the same identity, whose earlier process is dead', async () => {

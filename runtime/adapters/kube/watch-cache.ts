@@ -165,6 +165,7 @@ export const startWatchCache = <T extends KubeObject>(options: WatchCacheOptions
   const drop = (object: Stored<T>, version: bigint): boolean => {
     const id = idOf(object);
     const entry = entries.get(id);
+    // Written after this deletion, or after the list that lacks it, was made: its own event will speak for it.
     if (entry?.object.metadata.uid === object.metadata.uid && version < entry.version) return false;
     bury(object.metadata.uid, version);
     if (entry === undefined || entry.object.metadata.uid !== object.metadata.uid) return false;
@@ -213,9 +214,8 @@ export const startWatchCache = <T extends KubeObject>(options: WatchCacheOptions
       present.add(item.metadata.uid);
       if (put(slim(item))) changed.set(item.metadata.uid, versionOf(item));
     }
-    for (const { object, version: known } of [...entries.values()]) {
-      // A newer one was written after the list was made; its own event will speak for it.
-      if (present.has(object.metadata.uid) || known > version) continue;
+    for (const { object } of [...entries.values()]) {
+      if (present.has(object.metadata.uid)) continue;
       if (drop(object, version)) changed.set(object.metadata.uid, version);
     }
     const old = clock.elapsed() - TOMBSTONE_MS;
