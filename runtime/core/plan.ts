@@ -3,7 +3,7 @@
  * order is the policy; read it from top to bottom. Nothing here asks the world anything.
  */
 
-import { incarnationName, memberName, peerURL } from '../../api/names.ts';
+import { incarnationName, peerURL } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { etcdMinor, optionProblems } from './etcd-config.ts';
 import {
@@ -259,12 +259,20 @@ const clearing = (s: Situation, why: string): Step | undefined => {
     : wait('BootstrapRestarted', `${why}; waiting until its Pods and volumes are proven gone`, RETRY_MS);
 };
 
+/**
+ * Of the slots that there are the lowest: which ordinals exist is Crossplane's affair, and slots that are left from a
+ * larger size or a member that somebody deleted may leave holes.
+ */
 const newAttempt = (s: Situation, replicas: number, attempt: number): Step => {
-  const names = Array.from({ length: replicas }, (_, ordinal) => memberName(s.seen.cluster, ordinal));
-  const slots = names.map((name) => s.slots.find(({ member }) => member.name === name && !member.deleting));
-  const missing = names.filter((_, i) => slots[i] === undefined);
-  if (missing.length > 0) return wait('Creating', `waiting for Crossplane to make EtcdMember ${missing.join(', ')}`);
-  return refusedSpec(slots.filter((slot) => slot !== undefined)) ?? { do: 'RecordAttempt', attempt, members: names };
+  const slots = s.slots.filter(({ member }) => !member.deleting).slice(0, replicas);
+  if (slots.length < replicas) {
+    return wait(
+      'Creating',
+      `waiting for Crossplane to make ${replicas} EtcdMembers; there are ${slots.length}`,
+      RETRY_MS,
+    );
+  }
+  return refusedSpec(slots) ?? { do: 'RecordAttempt', attempt, members: slots.map(({ member }) => member.name) };
 };
 
 /** Why the attempt cannot succeed any more, or must not: what it was made of has changed. */
@@ -806,7 +814,9 @@ const held: Rule = {
     const { slot, why, reason } = first;
     return wait(
       reason,
-      `${slot.member.name} is not replaced (${why}) while the others could not hold quorum without it`,
+      s.held.length === 1
+        ? `${slot.member.name} is the only member: raise replicas, then it is replaced`
+        : `${slot.member.name} is not replaced (${why}) while the others could not hold quorum without it`,
       RETRY_MS,
     );
   },
