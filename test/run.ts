@@ -1,0 +1,217 @@
+/**
+ * `npm test`: everything, in the order in which a mistake shows soonest, with the real cluster built meanwhile. Ends with
+ * one line, `N passed, N failed`, and with 1 where anything failed.
+ *
+ *   npm test                      all parts
+ *   npm test -- unit golden       some of them
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { glob } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { createInterface } from 'node:readline';
+import { run } from 'node:test';
+import { connect, namedKubeconfig } from './cluster/cluster.ts';
+import { installOperator } from './cluster/install.ts';
+import { type Progress, secondsSince } from './cluster/progress.ts';
+
+const root = join(import.meta.dirname, '..');
+
+type Counts = { passed: number; failed: number };
+
+/** Whether the cluster is there, known once it has been asked for. */
+type ClusterReady = () => Promise<void>;
+
+type Part = {
+  readonly name: string;
+  readonly what: string;
+  readonly needsCluster: boolean;
+  run(): Promise<Counts>;
+};
+
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+const indented =
+  (prefix: string): Progress =>
+  (line) =>
+    say(`${prefix}${line}`);
+
+/** Runs a script of ours, gives each line it prints to `onLine`, and answers with its exit code. */
+async function script(args: readonly string[], onLine: Progress): Promise<number | null> {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', onLine);
+  const [code] = (await once(child, 'close')) as [number | null];
+  return code;
+}
+
+async function checks(): Promise<Counts> {
+  const counts = { passed: 0, failed: 0 };
+  const code = await script([join(root, 'scripts/check.ts')], (line) => {
+    say(`   ${line}`);
+    if (line.startsWith('passed ')) counts.passed += 1;
+    if (line.startsWith('FAILED ')) counts.failed += 1;
+  });
+  if (code !== 0 && counts.failed === 0) counts.failed = 1;
+  return counts;
+}
+
+async function testFiles(patterns: readonly string[], exclude: readonly string[] = []): Promise<string[]> {
+  const found: string[] = [];
+  for await (const file of glob([...patterns], { cwd: root, exclude: ['node_modules/**', 'build/**', ...exclude] })) {
+    found.push(join(root, file));
+  }
+  return found.sort();
+}
+
+/** A line per file, and every failure with where and why. */
+async function tests(files: readonly string[], concurrency: number, timeoutMs: number): Promise<Counts> {
+  const counts = { passed: 0, failed: 0 };
+  if (files.length === 0) throw new Error('no test file was found for this part');
+  const stream = run({ files: [...files], concurrency, timeout: timeoutMs, cwd: root });
+  const complaints = new Map<string, string>();
+  stream.on('test:stderr', ({ file, message }) => {
+    complaints.set(file, ((complaints.get(file) ?? '') + message).slice(-4_000));
+  });
+  stream.on('test:fail', ({ name, file, line, details }) => {
+    const { error } = details;
+    // A suite fails because of what is in it, which has been told by then.
+    if ('failureType' in error && error.failureType === 'subtestsFailed') return;
+    const where = file === undefined ? '' : `  (${relative(root, file)}${line === undefined ? '' : `:${line}`})`;
+    say(`   ✖ ${name}${where}`);
+    const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause);
+    // A file that could not even be loaded has only its process to speak for it.
+    const complaint = name === file ? (complaints.get(file) ?? '') : '';
+    for (const text of `${cause}\n${complaint}`.trimEnd().split('\n')) say(`       ${text}`);
+  });
+  stream.on('test:summary', ({ file, counts: seen, duration_ms }) => {
+    if (file === undefined) {
+      // Skipped is not passed: a check that did not run says nothing.
+      const notRun = seen.skipped + seen.todo;
+      if (notRun > 0) say(`   ✖ ${notRun} skipped or to do, counted as failed`);
+      counts.passed = seen.passed;
+      counts.failed = seen.tests - seen.passed;
+      return;
+    }
+    const bad = seen.tests - seen.passed;
+    const mark = bad === 0 ? '✔' : '✖';
+    const failures = bad === 0 ? '' : `, ${bad} failed`;
+    say(`   ${mark} ${relative(root, file)}  ${seen.passed} passed${failures}  ${(duration_ms / 1000).toFixed(1)} s`);
+  });
+  // Without a reader of the stream the tests would wait for one.
+  for await (const _ of stream);
+  if (counts.passed + counts.failed === 0) throw new Error('no test ran');
+  return counts;
+}
+
+const apart = ['test/contract/**', 'test/schema/**', 'test/golden/**', 'test/e2e/**'];
+
+const parts: readonly Part[] = [
+  { name: 'check', what: 'types, lint, generated files, imports', needsCluster: false, run: checks },
+  {
+    name: 'unit',
+    what: 'units, properties, scenarios, and etcd clients against real etcd',
+    needsCluster: false,
+    run: async () => tests(await testFiles(['**/*.test.ts'], apart), 2, 300_000),
+  },
+  {
+    name: 'schema',
+    what: 'the definitions at a real API server',
+    needsCluster: false,
+    run: async () => tests(await testFiles(['test/schema/**/*.test.ts']), 2, 300_000),
+  },
+  {
+    name: 'golden',
+    what: 'compositions through the real render engine',
+    needsCluster: false,
+    run: async () => tests(await testFiles(['test/golden/**/*.test.ts']), 2, 300_000),
+  },
+  {
+    name: 'contract',
+    what: 'ports: the fakes and what they stand for',
+    needsCluster: true,
+    run: async () => tests(await testFiles(['test/contract/**/*.test.ts']), 1, 300_000),
+  },
+  {
+    name: 'e2e',
+    what: 'claims on the real cluster',
+    needsCluster: true,
+    run: async () => tests(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 1, 900_000),
+  },
+  {
+    name: 'faults',
+    what: 'nodes, links and processes that fail',
+    needsCluster: true,
+    run: async () => tests(await testFiles(['test/e2e/faults/**/*.test.ts']), 1, 900_000),
+  },
+];
+
+function chosenParts(names: readonly string[]): readonly Part[] {
+  const unknown = names.filter((name) => !parts.some((part) => part.name === name));
+  if (unknown.length > 0) {
+    throw new Error(`no part is called ${unknown.join(', ')}; there are ${parts.map(({ name }) => name).join(', ')}`);
+  }
+  return names.length === 0 ? parts : parts.filter(({ name }) => names.includes(name));
+}
+
+/**
+ * Starts what takes longest on a new machine, the Go builds of the cluster, and lets it run beside the tests that do not need
+ * it. In a process of its own, so that its work does not hold up the tests' timers.
+ */
+function startCluster(): ClusterReady {
+  const progress = indented('   [cluster] ');
+  const started = performance.now();
+  const begun =
+    namedKubeconfig(process.env) === undefined
+      ? script([join(root, 'test/cluster/cli.ts'), 'up'], progress)
+      : Promise.resolve(0);
+  return async () => {
+    if ((await begun) !== 0) throw new Error('there is no cluster to test on; the lines marked [cluster] say why');
+    const cluster = await connect({ progress });
+    process.env.KUBECONFIG = cluster.kubeconfigPath;
+    await installOperator(cluster, { progress });
+    progress(`ready, ${secondsSince(started)} after the start`);
+  };
+}
+
+async function main(): Promise<Counts> {
+  const chosen = chosenParts(process.argv.slice(2));
+  const ready = chosen.some(({ needsCluster }) => needsCluster) ? startCluster() : undefined;
+  let waiting: Promise<void> | undefined;
+  const results: { name: string; counts: Counts; took: string }[] = [];
+  for (const { name, what, needsCluster, run: runPart } of chosen) {
+    say(`\n== ${name}: ${what}`);
+    const started = performance.now();
+    let counts: Counts;
+    try {
+      if (needsCluster && ready !== undefined) {
+        waiting ??= ready();
+        await waiting;
+      }
+      counts = await runPart();
+    } catch (error) {
+      say(`   ✖ ${error instanceof Error ? error.message : String(error)}`);
+      counts = { passed: 0, failed: 1 };
+    }
+    results.push({ name, counts, took: secondsSince(started) });
+  }
+  say('');
+  for (const { name, counts, took } of results) {
+    say(`${name.padEnd(10)}${took.padStart(8)}  ${counts.passed} passed, ${counts.failed} failed`);
+  }
+  return {
+    passed: results.reduce((sum, { counts }) => sum + counts.passed, 0),
+    failed: results.reduce((sum, { counts }) => sum + counts.failed, 0),
+  };
+}
+
+const started = performance.now();
+try {
+  const { passed, failed } = await main();
+  say(`all of it took ${secondsSince(started)}`);
+  say(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
+} catch (error) {
+  say(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}
