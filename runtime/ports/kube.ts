@@ -58,7 +58,7 @@ const resource = <T extends KubeObject>(
   scope: 'Namespaced' | 'Cluster' = 'Namespaced',
 ): Resource<T> => ({ group, version, plural, kind, namespaced: scope === 'Namespaced' });
 
-/** Every kind the runtime touches; the RBAC manifest grants these and no other. */
+/** Every kind the runtime touches, and ConfigMaps, on which the contract suite tries things out. */
 export const resources = {
   configmaps: resource<ConfigMap>('', 'v1', 'configmaps', 'ConfigMap'),
   etcdclusters: resource<EtcdCluster>(GROUP, VERSION, 'etcdclusters', 'EtcdCluster'),

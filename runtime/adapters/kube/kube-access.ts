@@ -6,6 +6,7 @@ import { type AgentOptions, Agent as HttpsAgent } from 'node:https';
 import { isIPv6 } from 'node:net';
 import path from 'node:path';
 import type { Clock } from '../../ports/clock.ts';
+import { KubeFault } from '../../ports/kube.ts';
 import { systemClock } from '../system-clock.ts';
 
 export type KubeCredentials = {
@@ -36,6 +37,7 @@ type Identity = {
 
 /** Tokens of Pods are renewed by the kubelet at 80 % of an hour; a minute old is fresh, and is what client-go does. */
 const IDENTITY_TTL_MS = 60_000;
+const IDENTITY_DEADLINE_MS = 10_000;
 
 /**
  * kube-apiserver closes idle HTTP/1 connections after 90 s. We close them before it does: a request sent on a
@@ -92,13 +94,22 @@ const renewing = (
     return { headers: identity.headers, agent };
   };
 
+  /** A login plugin or an identity provider may never answer; the call that waits for it has promised an end. */
+  const bounded = (work: Promise<KubeCredentials>): Promise<KubeCredentials> =>
+    new Promise((resolve, reject) => {
+      const cancel = clock.after(IDENTITY_DEADLINE_MS, () =>
+        reject(new KubeFault('Timeout', `credentials: Timeout: not read in ${IDENTITY_DEADLINE_MS} ms`)),
+      );
+      work.then(resolve, reject).finally(cancel);
+    });
+
   return {
     server,
     namespace,
     credentials: () => {
       if (current === undefined || clock.elapsed() - readAt > IDENTITY_TTL_MS) {
         readAt = clock.elapsed();
-        const attempt = renew();
+        const attempt = bounded(renew());
         current = attempt;
         attempt.catch(() => {
           if (current === attempt) current = undefined;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { getEventListeners, once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -352,6 +353,21 @@ describe('the client', () => {
       assert.equal((await faultOf(kube.get(at))).reason, 'Unavailable');
       await writeFile(path.join(folder, 'token'), 'back');
       assert.equal((await access.credentials()).headers.authorization, 'Bearer back');
+    });
+
+    test('that never come end the call all the same', async () => {
+      const folder = await account('token');
+      const clock = fakeClock();
+      const access = await podAccess(env, folder, clock);
+      const token = path.join(folder, 'token');
+      await rm(token);
+      execFileSync('mkfifo', [token]);
+      const call = faultOf(createKube({ access }).get(at));
+      await clock.armed(1);
+      await clock.advance(10_000);
+      assert.equal((await call).reason, 'Timeout');
+      // Lets the read that still waits for a writer end.
+      await writeFile(token, 'late');
     });
 
     test('refused with 401 are read again at once, and the call repeated once', async () => {
