@@ -11,21 +11,24 @@ import { glob } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { run } from 'node:test';
+import { builds, ensureBuilds, ensureEtcd } from './cluster/builds.ts';
 import { connect, namedKubeconfig } from './cluster/cluster.ts';
 import { installOperator } from './cluster/install.ts';
 import { type Progress, secondsSince } from './cluster/progress.ts';
+import { memberEtcdVersions } from './cluster/versions.ts';
 
 const root = join(import.meta.dirname, '..');
 
 type Counts = { passed: number; failed: number };
 
-/** Whether the cluster is there, known once it has been asked for. */
-type ClusterReady = () => Promise<void>;
+/** Programs: etcd, kube-apiserver and Crossplane are built. Operator: it runs on a cluster. */
+type Need = 'nothing' | 'programs' | 'operator';
+type Ready = { readonly [need in Need]: () => Promise<void> };
 
 type Part = {
   readonly name: string;
   readonly what: string;
-  readonly needsCluster: boolean;
+  readonly needs: Need;
   run(): Promise<Counts>;
 };
 
@@ -104,44 +107,46 @@ async function tests(files: readonly string[], concurrency: number, timeoutMs: n
   return counts;
 }
 
-const apart = ['test/contract/**', 'test/schema/**', 'test/golden/**', 'test/e2e/**'];
+/** They have parts of their own, since they need programs whose build may take longer than any test may. */
+const apart = ['runtime/adapters/etcd/**', 'test/contract/**', 'test/schema/**', 'test/golden/**', 'test/e2e/**'];
 
 const parts: readonly Part[] = [
-  { name: 'check', what: 'types, lint, generated files, imports', needsCluster: false, run: checks },
+  { name: 'check', what: 'types, lint, generated files, imports', needs: 'nothing', run: checks },
   {
     name: 'unit',
-    what: 'units, properties, scenarios, and etcd clients against real etcd',
-    needsCluster: false,
+    what: 'units, properties, scenarios',
+    needs: 'nothing',
     run: async () => tests(await testFiles(['**/*.test.ts'], apart), 2, 300_000),
   },
   {
     name: 'schema',
     what: 'the definitions at a real API server',
-    needsCluster: false,
+    needs: 'programs',
     run: async () => tests(await testFiles(['test/schema/**/*.test.ts']), 2, 300_000),
   },
   {
     name: 'golden',
     what: 'compositions through the real render engine',
-    needsCluster: false,
+    needs: 'programs',
     run: async () => tests(await testFiles(['test/golden/**/*.test.ts']), 2, 300_000),
   },
   {
     name: 'contract',
-    what: 'ports: the fakes and what they stand for',
-    needsCluster: true,
-    run: async () => tests(await testFiles(['test/contract/**/*.test.ts']), 1, 300_000),
+    what: 'ports: the fakes, real etcd, a real API server',
+    needs: 'operator',
+    run: async () =>
+      tests(await testFiles(['test/contract/**/*.test.ts', 'runtime/adapters/etcd/**/*.test.ts']), 1, 300_000),
   },
   {
     name: 'e2e',
     what: 'claims on the real cluster',
-    needsCluster: true,
+    needs: 'operator',
     run: async () => tests(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 1, 900_000),
   },
   {
     name: 'faults',
     what: 'nodes, links and processes that fail',
-    needsCluster: true,
+    needs: 'operator',
     run: async () => tests(await testFiles(['test/e2e/faults/**/*.test.ts']), 1, 900_000),
   },
 ];
@@ -158,36 +163,47 @@ function chosenParts(names: readonly string[]): readonly Part[] {
  * Starts what takes longest on a new machine, the Go builds of the cluster, and lets it run beside the tests that do not need
  * it. In a process of its own, so that its work does not hold up the tests' timers.
  */
-function startCluster(): ClusterReady {
+function prepare(needs: readonly Need[]): Ready {
   const progress = indented('   [cluster] ');
   const started = performance.now();
+  const local = namedKubeconfig(process.env) === undefined;
   const begun =
-    namedKubeconfig(process.env) === undefined
+    local && needs.some((need) => need !== 'nothing')
       ? script([join(root, 'test/cluster/cli.ts'), 'up'], progress)
       : Promise.resolve(0);
-  return async () => {
+  let operator: Promise<void> | undefined;
+  const install = async (): Promise<void> => {
     if ((await begun) !== 0) throw new Error('there is no cluster to test on; the lines marked [cluster] say why');
     const cluster = await connect({ progress });
     process.env.KUBECONFIG = cluster.kubeconfigPath;
     await installOperator(cluster, { progress });
     progress(`ready, ${secondsSince(started)} after the start`);
   };
+  return {
+    nothing: async () => undefined,
+    // Also where no cluster can be: a machine that builds can still judge definitions and compositions.
+    programs: async () => {
+      await begun;
+      await ensureBuilds([builds.kubernetes, builds.crossplane, builds.crossplaneCli], progress);
+      for (const version of memberEtcdVersions) await ensureEtcd(version, progress);
+    },
+    operator: () => {
+      operator ??= install();
+      return operator;
+    },
+  };
 }
 
 async function main(): Promise<Counts> {
   const chosen = chosenParts(process.argv.slice(2));
-  const ready = chosen.some(({ needsCluster }) => needsCluster) ? startCluster() : undefined;
-  let waiting: Promise<void> | undefined;
+  const ready = prepare(chosen.map(({ needs }) => needs));
   const results: { name: string; counts: Counts; took: string }[] = [];
-  for (const { name, what, needsCluster, run: runPart } of chosen) {
+  for (const { name, what, needs, run: runPart } of chosen) {
     say(`\n== ${name}: ${what}`);
     const started = performance.now();
     let counts: Counts;
     try {
-      if (needsCluster && ready !== undefined) {
-        waiting ??= ready();
-        await waiting;
-      }
+      await ready[needs]();
       counts = await runPart();
     } catch (error) {
       say(`   ✖ ${error instanceof Error ? error.message : String(error)}`);
