@@ -2,7 +2,6 @@ import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   addonWorkloads,
-  adminKubectl,
   applyAddon,
   applyDns,
   applyStorage,
@@ -10,6 +9,7 @@ import {
   installCrossplane,
   type OptionalAddon,
   startRegistry,
+  waitForNodes,
   waitForWorkloads,
 } from './addons.ts';
 import { builds, ensureBuilds, etcdBuild, type GoBuild } from './builds.ts';
@@ -179,7 +179,7 @@ async function settle(parts: Parts, record: ClusterRecord): Promise<void> {
   const step = stopwatch(parts.progress);
   const missing = parts.addons.filter((addon) => !record.applied.includes(addon));
   await Promise.all(missing.map(applyAddon));
-  await adminKubectl(['wait', '--for=condition=Ready', 'node', ...nodeNames, '--timeout=60s']);
+  await waitForNodes();
   if (!record.applied.includes('base')) await waitForWorkloads(baseWorkloads);
   await waitForWorkloads(missing.map((addon) => addonWorkloads[addon]));
   const applied = [...new Set([...record.applied, 'base' as const, ...missing])];
