@@ -205,6 +205,17 @@ for (const implementation of implementations) {
         }
       });
 
+      test('tells quota and storage version from 3.6 on, which the protocol files of the client do not know', async () => {
+        const older = implementation.version.startsWith('3.5.');
+        for (const place of cluster.places) {
+          await eventually(async () => {
+            const { dbSizeQuota, storageVersion } = await cluster.client(place).status();
+            assert.equal(dbSizeQuota, older ? undefined : 2_147_483_648n);
+            assert.equal(storageVersion, older ? undefined : '3.6.0');
+          });
+        }
+      });
+
       test('moves the revision with each write and reads it back', async () => {
         const client = cluster.client(cluster.at(0));
         const first = await client.put('greeting', 'hello');

@@ -99,6 +99,27 @@ const faultOf = async (call: Promise<unknown>): Promise<EtcdFault> => {
   return failure;
 };
 
+describe('an identity', () => {
+  test('keeps all its 64 bits, unsigned, and no leading zero', async () => {
+    await using stub = await Stub.listen();
+    // Header: cluster 2^64-1. One member: ID 2^63+1; another: ID 16.
+    const highest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+    const high = [0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
+    stub.answer = () => ({
+      grpcStatus: 0,
+      body: Buffer.from([0x0a, 0x0b, 0x08, ...highest, 0x12, 0x0b, 0x08, ...high, 0x12, 0x02, 0x08, 0x10]),
+    });
+    const client = createMemberClient({ url: stub.url });
+    const { clusterId, members } = await client.memberList({ linearizable: true });
+    assert.equal(clusterId, 'ffffffffffffffff');
+    assert.deepEqual(
+      members.map(({ id }) => id),
+      ['10', '8000000000000001'],
+    );
+    client.close();
+  });
+});
+
 describe('a membership change', () => {
   const badDays: readonly (readonly [
     string,
