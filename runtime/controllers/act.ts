@@ -566,7 +566,7 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
         if (operation !== undefined) {
           await changeQuorum(scene, { operation: { ...operation, step: 'added', memberID: memberId } });
         }
-      }, 'PeerURLExists');
+      }, 'PeerURLExists', 'MemberExists');
     case 'Promote':
       return membershipCall(() => speaker(scene).memberPromote(step.memberID, { signal }), 'NotALearner');
     case 'MoveLeader':
