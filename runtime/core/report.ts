@@ -100,7 +100,7 @@ const exitReport = (phase: MemberReport['phase'], pod: SeenPod, how: string): Me
   const { lastExit } = pod.container;
   if (lastExit === undefined) return undefined;
   const { code, reason, message, signal } = lastExit;
-  const cause = classifyExit({ exitCode: code, reason, signal, message });
+  const cause = classifyExit({ exitCode: code, reason, signal, message, joining: phase === 'Provisioning' });
   return report(
     phase,
     exitReasons[cause.reason] ?? 'CrashLooping',
