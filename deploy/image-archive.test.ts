@@ -7,13 +7,14 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import {
   folderContent,
   type ImageContent,
@@ -22,8 +23,17 @@ import {
   writeImageArchive,
 } from './image-archive.ts';
 
+const scratchFolders: string[] = [];
+
+// An image of Node is 120 MB.
+after(() => {
+  for (const folder of scratchFolders) rmSync(folder, { recursive: true, force: true });
+});
+
 function scratch(): string {
-  return mkdtempSync(join(tmpdir(), 'image-archive-'));
+  const folder = mkdtempSync(join(tmpdir(), 'image-archive-'));
+  scratchFolders.push(folder);
+  return folder;
 }
 
 const small: ImageContent = {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { findDaemon, identify, isRunning, parseStat, startDaemon, stopDaemon } from './processes.ts';
 
 test("a process is read right even when its name looks like the kernel's own separators", () => {
@@ -47,8 +47,14 @@ async function eventually(holds: () => boolean | Promise<boolean>): Promise<void
   }
 }
 
-test('a daemon is found again by its file, and stopped by it even when it ignores the polite signal', async () => {
+function scratch(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'processes-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('a daemon is found again by its file, and stopped by it even when it ignores the polite signal', async (t) => {
+  const folder = scratch(t);
   const daemon = { name: 'stubborn', pidFile: join(folder, 'pid.json'), logFile: join(folder, 'log') };
   const started = await startDaemon(daemon, ['sh', '-c', 'trap "" TERM; while :; do sleep 1; done']);
   assert.deepEqual(await findDaemon(daemon), started);
@@ -57,8 +63,8 @@ test('a daemon is found again by its file, and stopped by it even when it ignore
   assert.equal(await findDaemon(daemon), undefined);
 });
 
-test('a program that does not exist is an error when it is started, not a daemon that is missing later', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'processes-'));
+test('a program that does not exist is an error when it is started, not a daemon that is missing later', async (t) => {
+  const folder = scratch(t);
   const daemon = { name: 'absent', pidFile: join(folder, 'pid.json'), logFile: join(folder, 'log') };
   await assert.rejects(startDaemon(daemon, ['/does/not/exist']), /absent could not be started: .*ENOENT/);
   assert.equal(await findDaemon(daemon), undefined);
