@@ -32,12 +32,6 @@ export type RunCrossplane = (args: readonly string[]) => Promise<unknown>;
 
 const user = '65532:65532';
 
-/**
- * V8 sizes its heap by the machine it sees. Here it is the container's memory limit that counts, and the rest of it is for
- * buffers and code; without this a full heap ends in an OOM kill, with it in a collection.
- */
-const nodeFlags = ['--max-old-space-size-percentage=65'];
-
 const folderInImage = '/opt/etcd-operator';
 
 export const buildRuntime = (options: BuildOptions = {}): Promise<BuiltImage> =>
@@ -54,7 +48,7 @@ async function buildImage(program: Program, imageName: string, options: BuildOpt
   const content = {
     below: [{ files: below }],
     ...(await folderContent(folderInImage, folder)),
-    entrypoint: ['/usr/local/bin/node', ...nodeFlags, `${folderInImage}/${bundleEntry}`],
+    entrypoint: ['/usr/local/bin/node', ...program.flags, `${folderInImage}/${bundleEntry}`],
     user,
     workdir: folderInImage,
     env: { NODE_ENV: 'production' },

@@ -12,7 +12,15 @@ export type Program = {
   readonly name: string;
   readonly entry: string;
   readonly data: readonly { readonly from: string; readonly to: string }[];
+  /** What Node is started with in the image; measure with these. */
+  readonly flags: readonly string[];
 };
+
+/**
+ * V8 sizes its heap by the machine it sees. Here it is the container's memory limit that counts, and the rest of it is for
+ * buffers and code; without this a full heap ends in an OOM kill, with it in a collection.
+ */
+const heapByLimit = '--max-old-space-size-percentage=65';
 
 const packageFolder = (name: string): string =>
   dirname(createRequire(import.meta.url).resolve(`${name}/package.json`, { paths: [root] }));
@@ -23,8 +31,9 @@ export const programs = {
     entry: 'runtime/main.ts',
     // etcd3 parses its .proto files when it is loaded, from "../proto" beside its code: the bundle lies in lib/ for that.
     data: [{ from: join(packageFolder('etcd3'), 'proto'), to: 'proto' }],
+    flags: [heapByLimit],
   },
-  function: { name: 'function', entry: 'functions/server/main.ts', data: [] },
+  function: { name: 'function', entry: 'functions/server/main.ts', data: [], flags: [heapByLimit] },
 } as const satisfies Record<string, Program>;
 
 /** Path of a program's entry below its folder. */
