@@ -1,4 +1,11 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Registry as RegistryType } from 'prom-client';
+import Counter from 'prom-client/lib/counter.js';
+import Gauge from 'prom-client/lib/gauge.js';
+import Histogram from 'prom-client/lib/histogram.js';
+import registerMemory from 'prom-client/lib/metrics/osMemoryHeap.js';
+import registerCpu from 'prom-client/lib/metrics/processCpuTotal.js';
+import registerStartTime from 'prom-client/lib/metrics/processStartTime.js';
+import Registry from 'prom-client/lib/registry.js';
 import type { Severity } from '../composing/exchange.ts';
 import type { StepName } from '../steps.ts';
 import type { Refusal } from './client-certificates.ts';
@@ -7,7 +14,7 @@ import type { Refusal } from './client-certificates.ts';
 export type Outcome = 'ok' | 'fatal' | 'defect';
 
 export type Metrics = {
-  readonly registry: Registry;
+  readonly registry: RegistryType;
   ran(step: StepName | 'none', outcome: Outcome, seconds: number): void;
   result(step: StepName | 'none', severity: Severity): void;
   refused(reason: Refusal | 'Handshake'): void;
@@ -19,7 +26,7 @@ export type Metrics = {
 export const createMetrics = (): Metrics => {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
+  for (const register of [registerCpu, registerMemory, registerStartTime]) register(registry);
   const run = new Histogram({
     name: 'function_run_seconds',
     help: 'Time to answer one RunFunction call, decoding of the request excluded.',

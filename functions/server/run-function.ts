@@ -39,7 +39,7 @@ export const decodeRequest = (bytes: Buffer): RunFunctionRequest => {
         if (part === 1) request.tag = reader.string();
         else reader.skip();
       });
-    } else if (field === 2) request.observed = readState(reader);
+    } else if (field === 2) request.observed = readState(reader, UNREAD);
     else if (field === 3) request.desired = readState(reader);
     else if (field === 4) request.input = reader.struct();
     else if (field === 5) request.context = reader.struct();
@@ -50,6 +50,9 @@ export const decodeRequest = (bytes: Buffer): RunFunctionRequest => {
   }
   return request;
 };
+
+/** Who owns which field: half of every stored object, and no step reads it. */
+const UNREAD = 'managedFields';
 
 const readEntry = <T>(reader: Reader, into: Record<string, T>, read: () => T, absent: T): void => {
   let key = '';
@@ -65,30 +68,30 @@ const readEntry = <T>(reader: Reader, into: Record<string, T>, read: () => T, ab
 const readResources = (reader: Reader): Resource[] => {
   const items: Resource[] = [];
   reader.message((field) => {
-    if (field === 1) items.push(readResource(reader));
+    if (field === 1) items.push(readResource(reader, UNREAD));
     else reader.skip();
   });
   return items;
 };
 
-const readState = (reader: Reader): State => {
+const readState = (reader: Reader, without?: string): State => {
   const state: Writable<State> = {};
   const resources: Record<string, Resource> = {};
   reader.message((field) => {
-    if (field === 1) state.composite = readResource(reader);
-    else if (field === 2) readEntry(reader, resources, () => readResource(reader), {});
+    if (field === 1) state.composite = readResource(reader, without);
+    else if (field === 2) readEntry(reader, resources, () => readResource(reader, without), {});
     else reader.skip();
   });
   state.resources = resources;
   return state;
 };
 
-const readResource = (reader: Reader): Resource => {
+const readResource = (reader: Reader, without?: string): Resource => {
   const resource: Writable<Resource> = {};
   const details: Record<string, Uint8Array> = {};
   let ready: Ready | undefined;
   reader.message((field) => {
-    if (field === 1) resource.resource = reader.struct();
+    if (field === 1) resource.resource = reader.struct(without);
     else if (field === 2) {
       readEntry(reader, details, () => reader.bytes(), new Uint8Array());
       resource.connectionDetails = details;
@@ -99,9 +102,13 @@ const readResource = (reader: Reader): Resource => {
   return resource;
 };
 
+let shared: Writer | undefined;
+
 /** Equal responses are equal bytes: maps are written in the order of their keys. */
 export const encodeResponse = (response: RunFunctionResponse): Buffer => {
-  const writer = new Writer();
+  // One writer for all responses, since encoding is never interrupted. One that was left by an exception is dropped.
+  const writer = shared ?? new Writer();
+  shared = undefined;
   for (const condition of (response.conditions ?? []).toReversed()) writeCondition(writer, condition);
   if (response.requirements !== undefined) writeRequirements(writer, response.requirements);
   if (response.context !== undefined) writer.struct(4, response.context);
@@ -116,7 +123,9 @@ export const encodeResponse = (response: RunFunctionResponse): Buffer => {
     }
     writeText(writer, 1, response.tag);
   });
-  return writer.finish();
+  const message = writer.finish();
+  shared = writer;
+  return message;
 };
 
 /** Proto3 leaves an empty string out. */

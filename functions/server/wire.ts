@@ -10,23 +10,27 @@ const DELIMITED = 2;
 const FIXED32 = 5;
 
 /** Deeper than anything Kubernetes stores, and shallow enough that a hostile request cannot exhaust the stack. */
-const MAX_DEPTH = 256;
+const MAX_DEPTH = 1000;
 
 export class WireError extends Error {
   override readonly name = 'WireError';
 }
 
+/** Strings that come again and again: names of fields, which are most of a Struct. */
+const KNOWN = 2048;
+const LONGEST_KNOWN = 48;
+const known: (string | undefined)[] = new Array(KNOWN);
+
 /** Reads one message. Every method throws {@link WireError} at the end of the bytes or on malformed ones. */
 export class Reader {
   readonly #bytes: Buffer;
-  #at: number;
+  #at = 0;
   #end: number;
   #wireType = 0;
   #depth = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#at = 0;
     this.#end = bytes.length;
   }
 
@@ -42,13 +46,9 @@ export class Reader {
 
   /** Reads a nested message: `each` is called for every field and must read or {@link skip} it. */
   message(each: (field: number) => void): void {
-    const length = this.#length();
-    if (++this.#depth > MAX_DEPTH) throw new WireError(`nested deeper than ${MAX_DEPTH}`);
-    const outer = this.#end;
-    this.#end = this.#at + length;
+    const outer = this.#enter();
     for (let field = this.field(); field !== 0; field = this.field()) each(field);
-    this.#end = outer;
-    this.#depth--;
+    this.#leave(outer);
   }
 
   string(): string {
@@ -105,61 +105,96 @@ export class Reader {
     }
   }
 
-  /** A google.protobuf.Struct. */
-  struct(): Record<string, unknown> {
+  /** A google.protobuf.Struct. Members named `without`, at any depth, are passed over. */
+  struct(without?: string): Record<string, unknown> {
     const object: Record<string, unknown> = {};
-    this.message((field) => {
-      if (field !== 1) {
-        this.skip();
-        return;
-      }
-      let key = '';
-      let value: unknown = null;
-      this.message((part) => {
-        if (part === 1) key = this.string();
-        else if (part === 2) value = this.value();
-        else this.skip();
-      });
-      put(object, key, value);
-    });
+    const outer = this.#enter();
+    for (let field = this.field(); field !== 0; field = this.field()) {
+      if (field === 1) this.#member(object, without);
+      else this.skip();
+    }
+    this.#leave(outer);
     return object;
   }
 
-  /** A google.protobuf.Value. */
-  value(): unknown {
+  #member(object: Record<string, unknown>, without: string | undefined): void {
+    let key = '';
     let value: unknown = null;
-    this.message((field) => {
-      switch (field) {
-        case 1:
-          this.uint();
-          value = null;
-          return;
-        case 2:
-          value = this.double();
-          return;
-        case 3:
-          value = this.string();
-          return;
-        case 4:
-          value = this.bool();
-          return;
-        case 5:
-          value = this.struct();
-          return;
-        case 6: {
-          const list: unknown[] = [];
-          this.message((part) => {
-            if (part === 1) list.push(this.value());
-            else this.skip();
-          });
-          value = list;
-          return;
-        }
-        default:
-          this.skip();
+    const outer = this.#enter();
+    for (let part = this.field(); part !== 0; part = this.field()) {
+      if (part === 1) key = this.#key();
+      // Every known writer puts the key first; after another order the value has been read, which is only slower.
+      else if (part === 2 && key !== without) value = this.value(without);
+      else this.skip();
+    }
+    this.#leave(outer);
+    if (key !== without) put(object, key, value);
+  }
+
+  /** A google.protobuf.Value. */
+  value(without?: string): unknown {
+    let value: unknown = null;
+    const outer = this.#enter();
+    for (let field = this.field(); field !== 0; field = this.field()) {
+      if (field === 3) value = this.string();
+      else if (field === 5) value = this.struct(without);
+      else if (field === 2) value = this.double();
+      else if (field === 4) value = this.bool();
+      else if (field === 6) value = this.#list(without);
+      else {
+        this.skip();
+        if (field === 1) value = null;
       }
-    });
+    }
+    this.#leave(outer);
     return value;
+  }
+
+  #list(without: string | undefined): unknown[] {
+    const list: unknown[] = [];
+    const outer = this.#enter();
+    for (let part = this.field(); part !== 0; part = this.field()) {
+      if (part === 1) list.push(this.value(without));
+      else this.skip();
+    }
+    this.#leave(outer);
+    return list;
+  }
+
+  /** A string that probably came before. Finding it again is faster than making it, and makes no garbage. */
+  #key(): string {
+    const length = this.#length();
+    const start = this.#at;
+    const end = start + length;
+    this.#at = end;
+    if (length > LONGEST_KNOWN) return this.#bytes.toString('utf8', start, end);
+    let hash = length;
+    for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (this.#bytes[at] as number)) | 0;
+    const slot = (hash ^ (hash >>> 15)) & (KNOWN - 1);
+    const candidate = known[slot];
+    // Of equal length in both encodings and equal byte by byte: then it is ASCII throughout, and the same.
+    if (candidate !== undefined && candidate.length === length) {
+      let index = 0;
+      while (index < length && candidate.charCodeAt(index) === this.#bytes[start + index]) index++;
+      if (index === length) return candidate;
+    }
+    const text = this.#bytes.toString('utf8', start, end);
+    known[slot] = text;
+    return text;
+  }
+
+  /** Goes into a nested message; what it returns leads out again. */
+  #enter(): number {
+    const length = this.#length();
+    if (++this.#depth > MAX_DEPTH) throw new WireError(`nested deeper than ${MAX_DEPTH}`);
+    const outer = this.#end;
+    this.#end = this.#at + length;
+    return outer;
+  }
+
+  #leave(outer: number): void {
+    this.#end = outer;
+    this.#depth--;
   }
 
   #expect(wireType: number): void {
@@ -180,9 +215,12 @@ export class Reader {
 
   /** Up to 2^53: lengths, field keys and enums are all the protocol has. Higher bits of a ten-byte varint are lost. */
   #varint(): number {
-    let value = 0;
-    let scale = 1;
-    for (let count = 0; count < 10; count++) {
+    if (this.#at >= this.#end) throw new WireError('a number ends early');
+    const first = this.#bytes[this.#at++] as number;
+    if (first < 0x80) return first;
+    let value = first & 0x7f;
+    let scale = 128;
+    for (let count = 1; count < 10; count++) {
       if (this.#at >= this.#end) throw new WireError('a number ends early');
       const byte = this.#bytes[this.#at++] as number;
       value += (byte & 0x7f) * scale;
@@ -210,14 +248,16 @@ export class Writer {
   #bytes: Buffer;
   #at: number;
 
-  constructor(capacity = 64 * 1024) {
-    this.#bytes = Buffer.allocUnsafe(capacity);
+  constructor(capacity = 256 * 1024) {
+    this.#bytes = Buffer.allocUnsafeSlow(capacity);
     this.#at = capacity;
   }
 
-  /** The message. The writer is spent afterwards. */
+  /** A copy of what was written; the writer is empty afterwards and keeps its room, so that one can serve for ever. */
   finish(): Buffer {
-    return this.#bytes.subarray(this.#at);
+    const message = Buffer.from(this.#bytes.subarray(this.#at));
+    this.#at = this.#bytes.length;
+    return message;
   }
 
   /** Whatever `content` writes becomes field `field`. */
