@@ -27,7 +27,10 @@ export const REASONS = {
   Removed: 'The member has left the cluster and its volume is gone. Nothing to do.',
   Deleting: 'The cluster is being deleted. Wait.',
   Adopting: 'A claim applied again takes over the running cluster. Wait.',
-  RolloutPending: 'A change of the claim reaches a member when its Pod is next made.',
+  RollingOut: 'A change of the claim is brought to the members one by one. Wait.',
+  RolloutHeld: 'The change cannot reach this member without losing its data. Raise replicas to 3 first.',
+  UpgradeRefused:
+    'There is no safe way from the version that runs to the one that is asked for. Set version as the message says.',
 
   // Kubernetes stands in the way
   Unschedulable:
@@ -58,8 +61,7 @@ export const REASONS = {
     'The data belongs to another member. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
   RevisionTooLow:
     'The data is older than what this member has acknowledged. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
-  OperationUnknown:
-    'A newer runtime has begun what this one does not know. Bring that runtime back, or report this.',
+  OperationUnknown: 'A newer runtime has begun what this one does not know. Bring that runtime back, or report this.',
   MemberListUnknownMember: 'etcd lists a member that no EtcdMember stands for. Find out who added it.',
   ReplacementHeld:
     'Replacing this member now would cost quorum or data. It happens by itself once the others are healthy.',

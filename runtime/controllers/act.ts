@@ -25,7 +25,7 @@ import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
 import type { ObjectName, Placement, Step } from '../core/steps.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
-import { clientAddress, contentHash } from './observe.ts';
+import { clientAddress, templateHash } from './observe.ts';
 import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
 
@@ -217,7 +217,7 @@ const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | unde
     namespace: seen.namespace,
     member: member.name,
     spec: member.spec,
-    templateHash: contentHash(member.spec.template),
+    templateHash: templateHash(member.spec),
     token: place.incarnation,
     config: place.config,
     clusterUID: decision.situation.quorum?.controllerUID,
@@ -560,13 +560,17 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       });
       return DONE;
     case 'AddLearner':
-      return membershipCall(async () => {
-        const { memberId } = await speaker(scene).memberAddLearner([step.peerURL], { signal });
-        const operation = decision.situation.quorum?.status.operation;
-        if (operation !== undefined) {
-          await changeQuorum(scene, { operation: { ...operation, step: 'added', memberID: memberId } });
-        }
-      }, 'PeerURLExists', 'MemberExists');
+      return membershipCall(
+        async () => {
+          const { memberId } = await speaker(scene).memberAddLearner([step.peerURL], { signal });
+          const operation = decision.situation.quorum?.status.operation;
+          if (operation !== undefined) {
+            await changeQuorum(scene, { operation: { ...operation, step: 'added', memberID: memberId } });
+          }
+        },
+        'PeerURLExists',
+        'MemberExists',
+      );
     case 'Promote':
       return membershipCall(() => speaker(scene).memberPromote(step.memberID, { signal }), 'NotALearner');
     case 'MoveLeader':

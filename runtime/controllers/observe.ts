@@ -30,7 +30,7 @@ const milliseconds = (time: string | undefined): number | undefined =>
   time === undefined ? undefined : Date.parse(time);
 
 /** Equal for equal values whatever the order of their keys: the API server keeps none. */
-export const contentHash = (value: unknown): string =>
+const contentHash = (value: unknown): string =>
   createHash('sha256').update(canonical(value)).digest('hex').slice(0, 32);
 const canonical = (value: unknown): string =>
   Array.isArray(value)
@@ -42,6 +42,10 @@ const canonical = (value: unknown): string =>
           .map(([key, part]) => `${JSON.stringify(key)}:${canonical(part)}`)
           .join(',')}}`
       : JSON.stringify(value);
+
+/** Of everything that needs another Pod, or another start of etcd, to take effect. */
+export const templateHash = ({ template, options, version }: EtcdMember['spec']): string =>
+  contentHash({ spec: template.spec, metadata: template.metadata, options, version });
 
 const controllerUID = (object: { metadata?: Pod['metadata'] }): string | undefined =>
   object.metadata?.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'EtcdCluster')?.uid;
@@ -182,7 +186,7 @@ const seenMember = (
     claimedPod: spec.resourceRefs?.find(({ kind }) => kind === 'Pod')?.name,
     spec,
     status: status ?? {},
-    templateHash: contentHash(spec.template),
+    templateHash: templateHash(spec),
     pods,
     volumes,
   };

@@ -16,6 +16,7 @@ import {
   relocked,
 } from './member-config.ts';
 import type { Observed, SeenPod, SeenVolume } from './observed.ts';
+import { nextToRoll, outdatedIdle, rolloutRefusal } from './rollout.ts';
 import { classify, isHealthyVoter, isLeader, majority, type Situation, type Slot, sketch } from './situation.ts';
 import type { ObjectName, Placement, Step } from './steps.ts';
 
@@ -119,6 +120,15 @@ const deletion: Rule = {
     }
     if (!claim.known) return wait('Deleting', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
     const now = claim.value;
+    // Where unmarked members live on, under the claim that was applied again or orphaned under none, this is their
+    // cluster still: then a marked one is replaced like any other. Taking it down could cost the rest their quorum.
+    const owner = now.exists ? now.uid : undefined;
+    if (
+      !(now.exists && now.deleting) &&
+      s.held.some(({ member }) => !member.deleting && member.controllerUID === owner)
+    ) {
+      return undefined;
+    }
     if (!now.exists || now.deleting) return teardown(s, marked, 'the EtcdCluster was deleted');
     const old = marked.filter(({ member }) => member.firstClaim !== undefined && member.firstClaim !== now.uid);
     return old.length > 0 ? teardown(s, old, 'they belong to an EtcdCluster of this name that was deleted') : undefined;
@@ -888,6 +898,49 @@ const scale: Rule = {
   },
 };
 
+/** A change that stopped a member is mended by the next change, without waiting for anybody's back-off. */
+const remake: Rule = {
+  name: 'remake',
+  answer: (s) => (s.latch === undefined || s.quorum?.spec.replicas === 0 ? undefined : outdatedIdle(s)),
+};
+
+/** Only while everybody serves: the first changed member that does not come back stops the rollout by itself. */
+const roll: Rule = {
+  name: 'roll',
+  answer: (s) => {
+    const { quorum, latch, seen } = s;
+    if (latch === undefined || quorum === undefined || quorum.status.operation !== undefined) return undefined;
+    if (!seen.membership.known || s.held.length === 0 || !s.held.every(({ serving }) => serving)) return undefined;
+    const slot = nextToRoll(s);
+    if (slot?.pod === undefined) return undefined;
+    const refusal = rolloutRefusal(s);
+    if (refusal !== undefined) return { do: 'AskHuman', reason: 'UpgradeRefused', message: refusal };
+    const { name } = slot.member;
+    if (!slot.memory) {
+      return {
+        do: 'DeletePods',
+        reason: 'RollingOut',
+        why: `the claim changed what ${name} runs`,
+        pods: [named(slot.pod)],
+      };
+    }
+    if (s.held.length === 1 || !safeWithout(s, slot.memberID)) {
+      return {
+        do: 'AskHuman',
+        reason: 'RolloutHeld',
+        message: `${name} keeps its data in memory and nobody else could hold it meanwhile: raise replicas to 3 first`,
+      };
+    }
+    return {
+      do: 'BeginOperation',
+      kind: 'ReplaceMember',
+      target: name,
+      why: 'the claim changed what it runs',
+      ...(slot.memberID === undefined ? {} : { memberID: slot.memberID }),
+    };
+  },
+};
+
 const starting: Rule = {
   name: 'starting',
   answer: (s) => {
@@ -913,6 +966,7 @@ export const RULES: readonly Rule[] = [
   impostor,
   operation,
   pause,
+  remake,
   revive,
   configure,
   admit,
@@ -925,6 +979,7 @@ export const RULES: readonly Rule[] = [
   replace,
   scale,
   held,
+  roll,
   starting,
 ];
 

@@ -10,6 +10,7 @@ import type { Reason } from '../../api/reasons.ts';
 import { classifyExit, type ExitCause } from './exit-causes.ts';
 import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
+import { isOutdated } from './rollout.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 
 /** Trouble that the API server or the kubelet made for the step that was taken. */
@@ -366,18 +367,25 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const [trouble] = troubles;
   const asks = step.do === 'AskHuman' ? { reason: step.reason, message: step.message } : undefined;
   const refusedData = troubles.find(({ said }) => said.phase === 'Failed');
-  const whole = phase === 'Running' && serving === replicas && s.quorum?.status.operation === undefined;
+  const outdated = s.held.filter(isOutdated).length;
+  const whole =
+    phase === 'Running' && serving === replicas && s.quorum?.status.operation === undefined && outdated === 0;
   const waiting: { reason: Reason; message: string } =
     asks ??
     fault ??
     (trouble !== undefined
       ? { reason: trouble.said.reason, message: sentence(picture) }
-      : phase === 'Pending' || phase === 'Bootstrapping'
-        ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
-          { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
-        : step.do === 'Wait'
-          ? { reason: step.reason, message: step.message }
-          : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+      : outdated > 0 && phase !== 'QuorumLost'
+        ? {
+            reason: 'RollingOut',
+            message: `${s.held.length - outdated} of ${s.held.length} members run what the claim asks for`,
+          }
+        : phase === 'Pending' || phase === 'Bootstrapping'
+          ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
+            { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
+          : step.do === 'Wait'
+            ? { reason: step.reason, message: step.message }
+            : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
 
   const available: Said =
     phase === 'Paused'
@@ -391,10 +399,10 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
           : { status: 'False', ...waiting };
 
   const progressing: Said =
-    whole || phase === 'Paused'
-      ? { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'the cluster is as asked' }
-      : asks !== undefined
-        ? { status: 'False', ...asks }
+    asks !== undefined
+      ? { status: 'False', ...asks }
+      : whole || phase === 'Paused'
+        ? { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'the cluster is as asked' }
         : late(s)
           ? {
               status: 'False',

@@ -1,0 +1,45 @@
+/** How a change of the claim reaches members that run: one at a time, and no further while anyone is unwell. */
+import { upgradeRefusal } from '../../api/upgrade-path.ts';
+import { isLeader, type Situation, type Slot } from './situation.ts';
+import type { Step } from './steps.ts';
+
+/** Its Pod was made from another template, options or version than the claim asks for now. */
+export const isOutdated = ({ pod, member }: Slot): boolean =>
+  pod !== undefined && !pod.deleting && pod.templateHash !== member.templateHash;
+
+/** Why the change may not be carried out, whoever let it through. The functions refuse it earlier, with better words. */
+export const rolloutRefusal = (s: Situation): string | undefined => {
+  for (const { member, pod } of s.held) {
+    const running = pod?.etcd.known === true ? pod.etcd.value.version : member.status.version;
+    const why = upgradeRefusal(running, member.spec.version);
+    if (why !== undefined) return `${member.name}: ${why}`;
+  }
+  return undefined;
+};
+
+/**
+ * A Pod that runs nothing and is outdated is made anew at once: a broken image or option that stopped a rollout is mended
+ * by the edit that takes it back. Only one whose container does not run; a member that is merely silent may be a voter
+ * that the others count on.
+ */
+export const outdatedIdle = (s: Situation): Step | undefined => {
+  const pods = s.held.flatMap((slot) =>
+    isOutdated(slot) && !slot.memory && slot.pod !== undefined && slot.pod.container.state !== 'running'
+      ? [{ name: slot.pod.name, uid: slot.pod.uid }]
+      : [],
+  );
+  return pods.length === 0
+    ? undefined
+    : { do: 'DeletePods', reason: 'Restarting', why: 'the claim changed and it does not run', pods };
+};
+
+/**
+ * The next member of a rollout, when everybody serves: followers first, from the highest ordinal down, the leader last. A
+ * terminating etcd hands its leadership over by itself, faster than a call of ours could.
+ */
+export const nextToRoll = (s: Situation): Slot | undefined => {
+  const outdated = s.held.filter(isOutdated);
+  return outdated.toSorted(
+    (a, b) => Number(isLeader(s, a)) - Number(isLeader(s, b)) || b.member.ordinal - a.member.ordinal,
+  )[0];
+};
