@@ -3,6 +3,7 @@
  * order is the policy; read it from top to bottom. Nothing here asks the world anything.
  */
 
+import type { EtcdQuorumBootstrap } from '../../api/etcdquorum.gen.ts';
 import { incarnationName, peerURL } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { etcdMinor, optionProblems } from './etcd-config.ts';
@@ -123,12 +124,9 @@ const deletion: Rule = {
     // Where unmarked members live on, under the claim that was applied again or orphaned under none, this is their
     // cluster still: then a marked one is replaced like any other. Taking it down could cost the rest their quorum.
     const owner = now.exists ? now.uid : undefined;
-    if (
-      !(now.exists && now.deleting) &&
-      s.held.some(({ member }) => !member.deleting && member.controllerUID === owner)
-    ) {
-      return undefined;
-    }
+    const lives = ({ member }: Slot): boolean =>
+      !member.deleting && (member.controllerUID === undefined || member.controllerUID === owner);
+    if (!(now.exists && now.deleting) && s.held.some(lives)) return undefined;
     if (!now.exists || now.deleting) return teardown(s, marked, 'the EtcdCluster was deleted');
     const old = marked.filter(({ member }) => member.firstClaim !== undefined && member.firstClaim !== now.uid);
     return old.length > 0 ? teardown(s, old, 'they belong to an EtcdCluster of this name that was deleted') : undefined;
@@ -302,6 +300,37 @@ const failureOf = (s: Situation, slot: Slot, incarnation: string): string | unde
 };
 
 /**
+ * Whoever reports a leader has formed the cluster: from then on it exists, whatever else is wrong. Except where it could
+ * not live: a given up attempt, or one that a majority of its Pods has left, holds nothing that a client wrote, and
+ * would be latched only to be mourned.
+ */
+const formed = (s: Situation, attempt: EtcdQuorumBootstrap | undefined): Step | undefined => {
+  const pods = allPods(s);
+  const reports = (pod: SeenPod): string[] =>
+    pod.etcd.known && pod.etcd.value.leaderId !== undefined ? [pod.etcd.value.clusterId] : [];
+  const [served] = pods.filter(({ verifiedContainer }) => verifiedContainer !== undefined).flatMap(reports);
+  if (served !== undefined) return { do: 'Latch', clusterID: served };
+  if (attempt?.abandoned !== undefined) return undefined;
+
+  const [first, second] = [...new Set(pods.flatMap(reports))].toSorted();
+  if (first === undefined) return undefined;
+  if (second !== undefined) {
+    return {
+      do: 'AskHuman',
+      reason: 'ForeignData',
+      message: `members report two cluster IDs, ${first} and ${second}: keep the Pods and volumes and report this`,
+    };
+  }
+  const { membership } = s.seen;
+  if (attempt === undefined && !membership.known) {
+    return wait('ClusterUnreachable', `the members of cluster ${first} cannot be listed: ${membership.why}`, RETRY_MS);
+  }
+  const size = attempt?.members.length ?? (membership.known ? membership.value.members.length : 0);
+  const staying = pods.filter(({ deleting, container }) => !deleting && container.state === 'running').length;
+  return staying >= majority(size) ? { do: 'Latch', clusterID: first } : undefined;
+};
+
+/**
  * One recorded attempt at a time. Its size and names are fixed before anything exists and are not read from the claim
  * again; whatever it loses ends it, because a second set of names, or a second first start on an empty volume, can form
  * a second cluster.
@@ -312,22 +341,11 @@ const bootstrap: Rule = {
     const { quorum, latch, seen } = s;
     if (latch !== undefined || quorum === undefined) return undefined;
 
-    // Whoever reports a leader has formed the cluster: from here on it exists, whatever else is wrong.
-    const formed = new Set(
-      allPods(s).flatMap(({ etcd }) => (etcd.known && etcd.value.leaderId !== undefined ? [etcd.value.clusterId] : [])),
-    );
-    const [first, second] = [...formed].toSorted();
-    if (second !== undefined) {
-      return {
-        do: 'AskHuman',
-        reason: 'ForeignData',
-        message: `members report two cluster IDs, ${first} and ${second}: keep the Pods and volumes and report this`,
-      };
-    }
-    if (first !== undefined) return { do: 'Latch', clusterID: first };
-
     const replicas = quorum.spec.replicas;
     const attempt = quorum.status.bootstrap;
+    const exists = formed(s, attempt);
+    if (exists !== undefined) return exists;
+
     if (attempt === undefined || attempt.abandoned !== undefined) {
       const why = attempt?.abandoned ?? 'there is no record of this attempt';
       // The claim is one of the witnesses that a cluster has existed, and nothing is begun in what is being deleted.
