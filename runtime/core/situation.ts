@@ -64,8 +64,21 @@ const foremost = (records: readonly (string | undefined)[]): string | undefined 
 export const latchOf = (seen: Observed): string | undefined =>
   foremost([seen.quorum?.status.clusterID]) ??
   foremost([seen.claim.known && seen.claim.value.exists ? seen.claim.value.clusterID : undefined]) ??
-  foremost(seen.members.map(({ status }) => status.clusterID)) ??
-  foremost(seen.members.flatMap(({ volumes }) => volumes.map(({ clusterID }) => clusterID)));
+  foremost(witnesses(seen).map(({ status }) => status.clusterID)) ??
+  foremost(witnesses(seen).flatMap(({ volumes }) => volumes.map(({ clusterID }) => clusterID)));
+
+/**
+ * Members that tell of this cluster. One that is going away with the claim it was made for tells of that claim's cluster: a
+ * claim applied again meanwhile would inherit an identity whose last data is just being deleted.
+ */
+const witnesses = ({ members, quorum }: Observed): readonly SeenMember[] =>
+  members.filter(
+    ({ deleting, firstClaim }) =>
+      !deleting ||
+      firstClaim === undefined ||
+      quorum?.controllerUID === undefined ||
+      firstClaim === quorum.controllerUID,
+  );
 
 const only = <T>(values: readonly T[]): T | undefined => (new Set(values).size === 1 ? values[0] : undefined);
 
