@@ -17,7 +17,7 @@ import {
   relocked,
 } from './member-config.ts';
 import type { Observed, SeenPod, SeenVolume } from './observed.ts';
-import { nextToRoll, outdatedIdle, rolloutRefusal } from './rollout.ts';
+import { isOutdated, nextToRoll, outdatedIdle, rolloutRefusal } from './rollout.ts';
 import { classify, isHealthyVoter, isLeader, majority, type Situation, type Slot, sketch } from './situation.ts';
 import type { ObjectName, Placement, Step } from './steps.ts';
 
@@ -470,7 +470,10 @@ const adding = (
   const begun = wasBegun(slot, incarnation);
   if (begun && (memory ? isPodless(slot) : volume === undefined || volume.deleting)) return drop;
   if (urgent && pod?.container.state !== 'running') return drop;
-  if (pod !== undefined && isTerminal(pod)) return undefined;
+  // Made anew by the rules for any Pod: what ended, and what cannot start as the claim no longer wants it.
+  const stuck = isOutdated(slot) && pod?.container.state !== 'running';
+  if (stuck && memory) return drop;
+  if (pod !== undefined && (isTerminal(pod) || stuck)) return undefined;
   if (pod === undefined || (pod.container.id === undefined && !pod.deleting)) {
     const refused = refusedSpec([slot]);
     if (refused !== undefined) return refused;
@@ -928,7 +931,9 @@ const roll: Rule = {
   answer: (s) => {
     const { quorum, latch, seen } = s;
     if (latch === undefined || quorum === undefined || quorum.status.operation !== undefined) return undefined;
-    if (!seen.membership.known || s.held.length === 0 || !s.held.every(({ serving }) => serving)) return undefined;
+    if (!seen.membership.known || s.held.length === 0) return undefined;
+    // A Pod that is labelled and ready may still be silent: then nobody knows whether its vote counts.
+    if (!s.held.every((slot) => slot.serving && isHealthyVoter(slot))) return undefined;
     const slot = nextToRoll(s);
     if (slot?.pod === undefined) return undefined;
     const refusal = rolloutRefusal(s);
