@@ -26,6 +26,7 @@ export const REASONS = {
   Leaving: 'The member is leaving the cluster. Wait.',
   Removed: 'The member has left the cluster and its volume is gone. Nothing to do.',
   Deleting: 'The cluster is being deleted. Wait.',
+  Orphaned: 'The claim was orphaned: Pods and volumes stay. Apply the claim again to have them kept.',
   Adopting: 'A claim applied again takes over the running cluster. Wait.',
   RollingOut: 'A change of the claim is brought to the members one by one. Wait.',
   RolloutHeld: 'The change cannot reach this member without losing its data. Raise replicas to 3 first.',

@@ -20,7 +20,7 @@ import {
 } from '../../api/names.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
 import type { Observed } from '../core/observed.ts';
-import type { Decision } from '../core/plan.ts';
+import { type Decision, isStanding } from '../core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
 import type { ObjectName, Placement, Step } from '../core/steps.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
@@ -258,8 +258,13 @@ const adopt = async (scene: Scene, clusterUID: string): Promise<void> => {
     .flatMap((member) => member.pods)
     .filter((pod) => !pod.deleting && pod.controllerUID !== clusterUID);
   await Promise.all(pods.map((pod) => patchPod(scene, pod, { ownerReferences: owner })));
-  for (const member of seen.members.filter(({ deleting, finalized }) => !deleting && finalized)) {
-    await claimSlot(scene, member, member.spec.resourceRefs ?? []);
+  for (const slot of scene.decision.situation.slots) {
+    const { member, incarnation } = slot;
+    if (member.deleting) continue;
+    if (member.finalized) await claimSlot(scene, member, member.spec.resourceRefs ?? []);
+    else if (incarnation !== undefined && isStanding(slot)) {
+      await claimSlot(scene, member, incarnationRefs({ member: member.name, token: incarnation, spec: member.spec }));
+    }
   }
   for (const volume of seen.members.flatMap((member) => member.volumes)) {
     if (volume.clusterUID === clusterUID || volume.deleting) continue;
@@ -299,10 +304,34 @@ const admit = async (scene: Scene, pod: Extract<Step, { do: 'Admit' }>['pods'][n
   });
 };
 
+/** What `crossplane resource trace` shows under the quorum. */
+const referBudget = async (scene: Scene, present: boolean): Promise<void> => {
+  const { world, seen, signal, decision } = scene;
+  const { quorum } = decision.situation;
+  if (quorum === undefined || (quorum.spec.resourceRefs ?? []).length > 0 === present) return;
+  keep(
+    world.caches.quorums,
+    await world.kube.apply<EtcdQuorum>(
+      kinds.quorums,
+      {
+        apiVersion: API_VERSION,
+        kind: 'EtcdQuorum',
+        metadata: { name: seen.cluster, namespace: seen.namespace, uid: quorum.uid },
+        spec: {
+          resourceRefs: present ? [{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', name: seen.cluster }] : [],
+        },
+      } as unknown as EtcdQuorum,
+      { fieldManager: FIELD_MANAGER, force: true, signal },
+    ),
+  );
+};
+
+/** The reference first, both ways: whether the step is done shows in the budget, so the budget must be what comes last. */
 const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>): Promise<void> => {
   const { world, seen, signal, decision } = scene;
   const { quorum } = decision.situation;
   const name = seen.cluster;
+  await referBudget(scene, step.minAvailable !== undefined);
   if (step.minAvailable === undefined) {
     if (seen.budget !== undefined)
       await deleteObject(scene, resources.poddisruptionbudgets, { name, uid: seen.budget.uid });
@@ -333,20 +362,6 @@ const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>)
           unhealthyPodEvictionPolicy: step.alwaysEvictUnhealthy ? 'AlwaysAllow' : 'IfHealthyBudget',
         },
       },
-      { fieldManager: FIELD_MANAGER, force: true, signal },
-    ),
-  );
-  if (quorum === undefined || (quorum.spec.resourceRefs ?? []).length > 0) return;
-  keep(
-    world.caches.quorums,
-    await world.kube.apply<EtcdQuorum>(
-      kinds.quorums,
-      {
-        apiVersion: API_VERSION,
-        kind: 'EtcdQuorum',
-        metadata: { name, namespace: seen.namespace, uid: quorum.uid },
-        spec: { resourceRefs: [{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', name }] },
-      } as unknown as EtcdQuorum,
       { fieldManager: FIELD_MANAGER, force: true, signal },
     ),
   );
@@ -428,6 +443,13 @@ const releaseMember = async ({ world, seen, signal }: Scene, member: ObjectName)
     world.kube.list(resources.persistentvolumeclaims, { namespace: seen.namespace, labelSelector, signal }),
   ]);
   if (left.some(({ items }) => items.length > 0)) return;
+  await dropFinalizer({ world, seen, signal }, member);
+};
+
+const dropFinalizer = async (
+  { world, seen, signal }: Pick<Scene, 'world' | 'seen' | 'signal'>,
+  member: ObjectName,
+): Promise<void> => {
   const ref = { resource: kinds.members, namespace: seen.namespace, name: member.name };
   const stored = await world.kube.get<EtcdMember>(ref, { signal });
   if (stored === undefined || stored.metadata.uid !== member.uid) return;
@@ -583,6 +605,9 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return DONE;
     case 'EndOperation':
       await endOperation(scene, step);
+      return DONE;
+    case 'LetGo':
+      for (const member of step.members) await dropFinalizer(scene, member);
       return DONE;
     case 'Teardown':
       await teardown(scene, step);

@@ -104,6 +104,8 @@ const wordsFor = (step: Step): Words | undefined => {
         reason: step.outcome === 'removed' ? 'Removed' : 'Settled',
         message: `${step.kind} ${step.target}: ${step.outcome}`,
       };
+    case 'LetGo':
+      return { type: 'Warning', reason: 'Orphaned', message: step.why };
     case 'Teardown':
       return step.pods.length > 0 ? { type: 'Normal', reason: 'Deleting', message: step.why } : undefined;
     default:

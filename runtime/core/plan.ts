@@ -47,6 +47,8 @@ const wait = (reason: Reason, message: string, recheckMs?: number): Step => ({
 });
 
 const isTerminal = (pod: SeenPod): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded';
+/** There is something in the slot that would be left behind without the member's finalizer. */
+export const isStanding = ({ pod, volume }: Slot): boolean => pod !== undefined || volume !== undefined;
 const allPods = (s: Situation): readonly SeenPod[] => s.slots.flatMap(({ member }) => member.pods);
 const allVolumes = (s: Situation) => s.slots.flatMap(({ member }) => member.volumes);
 const podName = (slot: Slot, incarnation: string): string => incarnationName(slot.member.name, incarnation);
@@ -96,6 +98,21 @@ const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
 };
 
 /**
+ * An orphaned cluster's members can be swept away after all: a reconcile of Crossplane that began before the orphaning puts the
+ * old owner back on what it composes, and the garbage collector then takes that for children of a claim that is gone. It never
+ * puts it back on Pods, which Crossplane does not compose. So a live Pod without a controller means: its claim was orphaned,
+ * somebody wants this data. In a background or foreground deletion Pods keep their reference and are deleted by it.
+ */
+const wasOrphaned = (s: Situation): boolean =>
+  allPods(s).some(({ deleting, controllerUID }) => !deleting && controllerUID === undefined);
+
+const letGo = (slots: readonly Slot[]): Step => {
+  const members = slots.filter(({ member }) => member.finalized).map(({ member }) => named(member));
+  const why = 'the EtcdCluster was orphaned: Pods and volumes stay, for a claim that is applied again';
+  return members.length > 0 ? { do: 'LetGo', why, members } : wait('Deleting', why, RETRY_MS);
+};
+
+/**
  * Why a member has a deletion timestamp is decided in this order, from facts read past every cache. The namespace first:
  * its Pods die before its members are marked. Then the claim: a claim applied again while members terminate adopts them
  * silently, so what counts is the claim they were made for.
@@ -127,8 +144,11 @@ const deletion: Rule = {
     const lives = ({ member }: Slot): boolean =>
       !member.deleting && (member.controllerUID === undefined || member.controllerUID === owner);
     if (!(now.exists && now.deleting) && s.held.some(lives)) return undefined;
-    if (!now.exists || now.deleting) return teardown(s, marked, 'the EtcdCluster was deleted');
+    if (!now.exists || now.deleting) {
+      return wasOrphaned(s) ? letGo(marked) : teardown(s, marked, 'the EtcdCluster was deleted');
+    }
     const old = marked.filter(({ member }) => member.firstClaim !== undefined && member.firstClaim !== now.uid);
+    if (old.length > 0 && wasOrphaned(s)) return letGo(old);
     return old.length > 0 ? teardown(s, old, 'they belong to an EtcdCluster of this name that was deleted') : undefined;
   },
 };
@@ -229,7 +249,10 @@ const record: Rule = {
           ({ firstClaim, deleting }) => !deleting && firstClaim !== undefined && firstClaim !== claim.uid,
         ) ||
         allPods(s).some(({ controllerUID, deleting }) => !deleting && controllerUID !== claim.uid) ||
-        (seen.budget !== undefined && !seen.budget.deleting && seen.budget.controllerUID !== claim.uid);
+        (seen.budget !== undefined && !seen.budget.deleting && seen.budget.controllerUID !== claim.uid) ||
+        // Made again by Crossplane around a Pod or volume that was let go.
+        (s.latch !== undefined &&
+          s.held.some((slot) => !slot.member.deleting && !slot.member.finalized && isStanding(slot)));
       if (stale) return { do: 'Adopt', clusterUID: claim.uid };
     }
     if (s.latch !== undefined && quorum.status.clusterID !== s.latch) return { do: 'Latch', clusterID: s.latch };

@@ -106,6 +106,8 @@ export type Step =
       readonly outcome: 'joined' | 'removed' | 'emptied' | 'abandoned';
     }
 
+  /** Takes the finalizer off members that are going and leaves their Pods and volumes as they are. */
+  | { readonly do: 'LetGo'; readonly why: string; readonly members: readonly ObjectName[] }
   /** The cluster goes: Pods, then volumes (or their release, where the claim says Retain), then finalizers. */
   | {
       readonly do: 'Teardown';
