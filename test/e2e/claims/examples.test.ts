@@ -1,0 +1,59 @@
+/** What people copy has to work: every manifest of examples/, applied as it is. */
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import type { EtcdCluster } from '../../../api/etcdcluster.gen.ts';
+import { ANNOTATIONS } from '../../../api/names.ts';
+import { podsOf, ready } from '../claim.ts';
+import { oneCluster } from '../identity.ts';
+import { inNamespace } from '../place.ts';
+
+const folder = join(import.meta.dirname, '../../../examples');
+const files = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort();
+
+const claimOf = async (file: string): Promise<EtcdCluster & { metadata: { name: string } }> => {
+  const objects = parseAllDocuments(await readFile(join(folder, file), 'utf8')).map((document) => document.toJS());
+  return objects.find(({ kind }) => kind === 'EtcdCluster');
+};
+
+describe('examples/', () => {
+  for (const file of files) {
+    test(
+      `${file} becomes a quorum with what it asks for in every Pod`,
+      inNamespace('example', async (place) => {
+        const { metadata, spec } = await claimOf(file);
+        await place.kubectl(['apply', '-f', join(folder, file)]);
+        await ready(place, metadata.name);
+        await oneCluster(place, metadata.name, spec.replicas ?? 3);
+
+        for (const pod of await podsOf(place, metadata.name)) {
+          const container = pod.spec?.containers.find(({ name }) => name === 'etcd');
+          assert.equal(container?.image, `${spec.image?.repository ?? 'quay.io/coreos/etcd'}:v${spec.version}`);
+          assert.deepEqual(
+            container?.resources?.requests,
+            spec.resources?.requests ?? { cpu: '100m', memory: '128Mi' },
+          );
+          if (spec.priorityClassName !== undefined) assert.equal(pod.spec?.priorityClassName, spec.priorityClassName);
+          for (const toleration of spec.tolerations ?? []) {
+            assert.ok(
+              pod.spec?.tolerations?.some(({ key }) => key === toleration.key),
+              JSON.stringify(toleration),
+            );
+          }
+          for (const [name, value] of Object.entries(spec.additionalMetadata?.labels ?? {})) {
+            assert.equal(pod.metadata.labels?.[name], value);
+          }
+          for (const [name, value] of Object.entries(spec.additionalMetadata?.annotations ?? {})) {
+            assert.equal(pod.metadata.annotations?.[name], value);
+          }
+          const config = pod.metadata.annotations?.[ANNOTATIONS.config] ?? '';
+          if (spec.options?.quotaBackendBytes !== undefined) {
+            assert.match(config, new RegExp(`quota-backend-bytes: ${spec.options.quotaBackendBytes}\\b`));
+          }
+        }
+      }),
+    );
+  }
+});
