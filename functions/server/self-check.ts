@@ -21,16 +21,13 @@ const sample = (step: StepName): RunFunctionRequest => ({
 
 /**
  * Runs every step once before the port opens, and throws when one cannot answer. One revision of the package replaces the
- * other for all claims at once, so a broken one must fail here, where it never becomes ready. It is repeated because the
- * first calls of a process are slow, and the first real ones come in a burst.
+ * other for all claims at once, so a broken one must fail here, where it never becomes ready.
  */
-export const selfCheck = (compose: Compose, repetitions = 20): void => {
+export const selfCheck = (compose: Compose): void => {
   for (const step of stepNames) {
-    for (let repetition = 0; repetition < repetitions; repetition++) {
-      const response = compose(sample(step));
-      const fatal = response.results?.find(({ severity }) => severity === 'Fatal');
-      if (fatal !== undefined) throw new Error(`step ${step} cannot answer a plain request: ${fatal.message}`);
-      encodeResponse(response);
-    }
+    const response = compose(sample(step));
+    const fatal = response.results?.find(({ severity }) => severity === 'Fatal');
+    if (fatal !== undefined) throw new Error(`step ${step} cannot answer a plain request: ${fatal.message}`);
+    encodeResponse(response);
   }
 };
