@@ -32,14 +32,15 @@ const quorumKept: Invariant = {
     }
     if (step.do === 'DeletePods') {
       const memory = s.held.find(
-        ({ memory: inMemory, pod, entry }) =>
-          inMemory &&
+        ({ memory: inMemory, pod, entry, volume }) =>
+          (inMemory || volume?.deleting === true) &&
           step.pods.some(({ uid }) => uid === pod?.uid) &&
           pod?.phase !== 'Failed' &&
           pod?.phase !== 'Succeeded' &&
           !(entry.known && entry.value === undefined),
       );
-      if (s.latch !== undefined && memory !== undefined) return `${memory.member.name} keeps its data in that Pod`;
+      if (s.latch !== undefined && memory !== undefined)
+        return `${memory.member.name} has its data only as long as that Pod`;
       if (s.quorum?.spec.replicas === 0) return undefined;
       const taken = s.held.filter(
         ({ pod }) => step.pods.some(({ uid }) => uid === pod?.uid) && pod?.phase === 'Running',

@@ -72,6 +72,10 @@ const isPodless = ({ pod }: Slot): boolean => pod === undefined || isTerminal(po
 const isDataless = (slot: Slot): boolean =>
   slot.memory ? isPodless(slot) : slot.pod === undefined && (slot.volume === undefined || slot.volume.deleting);
 
+/** Whether the Pod is all that keeps the data: its volume was deleted and waits for the Pod to end. */
+const livesOnlyIn = ({ pod, volume, memory }: Slot): boolean =>
+  pod !== undefined && !pod.deleting && !isTerminal(pod) && !memory && volume?.deleting === true;
+
 // ---------------------------------------------------------------------------------------------------------- deletion
 
 const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
@@ -598,6 +602,14 @@ const pause: Rule = {
     if (s.held.some(({ memory }) => memory)) {
       return { do: 'AskHuman', reason: 'OptionsRefused', message: 'a cluster in memory cannot pause: raise replicas' };
     }
+    const doomed = s.held.find(livesOnlyIn);
+    if (doomed !== undefined) {
+      return {
+        do: 'AskHuman',
+        reason: 'VolumeLost',
+        message: `the volume of ${doomed.member.name} was deleted and lives only as long as its Pod: raise replicas, then the member is replaced, and pause again`,
+      };
+    }
     const pods = allPods(s).filter(({ deleting }) => !deleting);
     return pods.length === 0
       ? wait('Paused', 'replicas is 0: identity and volumes are kept, raise replicas to resume')
@@ -816,6 +828,8 @@ const replacements = (s: Situation): readonly Replacement[] => {
     const { entry, member, memory } = slot;
     if (!entry.known) continue;
     const safe = safeWithout(s, entry.value?.id);
+    // One by one: while somebody is missing, taking a healthy one would leave ever fewer copies of the data.
+    const inTurn = complete || !isHealthyVoter(slot);
     if (entry.value === undefined) {
       dead.push({ slot, why: 'etcd does not list it any more', reason: 'ReplacementHeld', safe });
     } else if (entry.value.isLearner) {
@@ -827,9 +841,9 @@ const replacements = (s: Situation): readonly Replacement[] => {
           : { slot, why: 'its volume is gone', reason: 'VolumeLost', safe },
       );
     } else if (member.deleting) {
-      // One by one: while somebody is missing, taking a healthy one would leave ever fewer copies of the data.
-      const inTurn = complete || !isHealthyVoter(slot);
       asked.push({ slot, why: 'its EtcdMember was deleted', reason: 'ReplacementHeld', safe: safe && inTurn });
+    } else if (livesOnlyIn(slot)) {
+      asked.push({ slot, why: 'its volume is being deleted', reason: 'VolumeLost', safe: safe && inTurn });
     }
   }
   return [...dead, ...asked];
@@ -956,7 +970,7 @@ const roll: Rule = {
     if (latch === undefined || quorum === undefined || quorum.status.operation !== undefined) return undefined;
     if (!seen.membership.known || s.held.length === 0) return undefined;
     // A Pod that is labelled and ready may still be silent: then nobody knows whether its vote counts.
-    if (!s.held.every((slot) => slot.serving && isHealthyVoter(slot))) return undefined;
+    if (!s.held.every((slot) => slot.serving && isHealthyVoter(slot) && !livesOnlyIn(slot))) return undefined;
     const slot = nextToRoll(s);
     if (slot?.pod === undefined) return undefined;
     const refusal = rolloutRefusal(s);

@@ -24,7 +24,11 @@ export const rolloutRefusal = (s: Situation): string | undefined => {
  */
 export const outdatedIdle = (s: Situation): Step | undefined => {
   const pods = s.held.flatMap((slot) =>
-    isOutdated(slot) && !slot.memory && slot.pod !== undefined && slot.pod.container.state !== 'running'
+    isOutdated(slot) &&
+    !slot.memory &&
+    slot.pod !== undefined &&
+    slot.pod.container.state !== 'running' &&
+    slot.volume?.deleting !== true
       ? [{ name: slot.pod.name, uid: slot.pod.uid }]
       : [],
   );

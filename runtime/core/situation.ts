@@ -97,7 +97,8 @@ const tokenOf = (seen: Observed, member: string, { name, peerURLs }: EtcdMember)
 /**
  * The present incarnation of a slot: what is in flight; before the latch the attempt, whose tokens differ from those that
  * a given up attempt may have left in the member's record; then that record, unless etcd lists another one in this slot
- * and not the recorded one; then etcd's list; without a quorum what stands in the slot, if that is unambiguous.
+ * and not the recorded one; then etcd's list. Without a quorum what was last begun here counts before the record, which
+ * is written later, if it stands here; at last what stands here at all, if that is unambiguous.
  */
 const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undefined): string | undefined => {
   const { operation, bootstrap } = seen.quorum?.status ?? {};
@@ -116,11 +117,9 @@ const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undef
     const listed = tokens.includes(recorded) || members.some(({ id }) => id === memberID);
     return listed ? recorded : (only(tokens) ?? recorded);
   }
-  if (recorded !== undefined) return recorded;
-  return only([
-    ...member.pods.filter(({ deleting }) => !deleting).map((pod) => pod.incarnation),
-    ...member.volumes.filter(({ deleting }) => !deleting).map((volume) => volume.incarnation),
-  ]);
+  const standing = [...member.pods, ...member.volumes];
+  const begun = standing.find(({ name }) => name === member.claimedPod)?.incarnation;
+  return begun ?? recorded ?? only(standing.filter(({ deleting }) => !deleting).map((thing) => thing.incarnation));
 };
 
 const identityOf = (
