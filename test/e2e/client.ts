@@ -6,8 +6,78 @@ import { clientServiceName, PORTS } from '../../api/names.ts';
 import { VERSION } from './claim.ts';
 import { eventually, notYet } from './eventually.ts';
 import { follow } from './history.ts';
-import { askMember } from './identity.ts';
+import { askMember, selfOf } from './identity.ts';
 import { type Place, seenKinds } from './place.ts';
+
+/** Whether the client Service lets clients through to a Pod at this moment, told by a watch. */
+export type OpenPods = AsyncDisposable & { isOpen(pod: string): boolean };
+
+export const watchOpenPods = async (place: Place, name: string): Promise<OpenPods> => {
+  const slices = new Map<string, Set<string>>();
+  const history = await follow(
+    place.kube,
+    seenKinds.endpointslices,
+    { namespace: place.namespace, labelSelector: `kubernetes.io/service-name=${clientServiceName(name)}` },
+    ({ type, object }) => {
+      const ready = object.endpoints.filter(({ conditions }) => conditions?.ready === true);
+      slices.set(
+        object.metadata.name,
+        new Set(type === 'DELETED' ? [] : ready.flatMap(({ targetRef }) => targetRef?.name ?? [])),
+      );
+    },
+  );
+  return {
+    isOpen: (pod) => [...slices.values()].some((pods) => pods.has(pod)),
+    [Symbol.asyncDispose]: history.stop,
+  };
+};
+
+export type Spy = AsyncDisposable & {
+  /** Answers of a cluster other than the right one that a client would have got through the Service, oldest first. */
+  readonly served: readonly string[];
+  /** Foreign answers in all; those that no client could get are no harm, and show that the spy looked. */
+  readonly foreign: () => number;
+};
+
+/**
+ * Asks one Pod who it is, all the time. Answers count as served when the Service let clients through both as the question
+ * went out and as the answer came.
+ */
+export const spyOn = async (
+  place: Place,
+  name: string,
+  pod: () => Promise<{ name: string; ip: string } | undefined>,
+  clusterID: string,
+): Promise<Spy> => {
+  const open = await watchOpenPods(place, name);
+  const served: string[] = [];
+  let foreign = 0;
+  let stopped = false;
+  const run = async (): Promise<void> => {
+    while (!stopped) {
+      const target = await pod().catch(() => undefined);
+      if (target !== undefined) {
+        const before = open.isOpen(target.name);
+        const self = await selfOf(place, target, 500).catch(() => undefined);
+        if (self !== undefined && self.clusterID !== clusterID) {
+          foreign += 1;
+          if (before && open.isOpen(target.name)) served.push(`${target.name} at ${new Date().toISOString()}`);
+        }
+      }
+      await pause(50);
+    }
+  };
+  const running = run();
+  return {
+    served,
+    foreign: () => foreign,
+    [Symbol.asyncDispose]: async () => {
+      stopped = true;
+      await running;
+      await open[Symbol.asyncDispose]();
+    },
+  };
+};
 
 const text = (value: string): string => Buffer.from(value).toString('base64');
 
@@ -36,9 +106,7 @@ export type Written = {
   readonly lastError: string | undefined;
 };
 
-export type Writer = {
-  /** Pods that were behind the client Service at any moment since the writer began, with the states it saw. */
-  everOpen(): ReadonlySet<string>;
+export type Writer = AsyncDisposable & {
   sofar(): Written;
   /** Ends it, and reads every acknowledged write back, with a quorum. */
   stop(): Promise<Written & { readonly lost: readonly string[] }>;
@@ -50,7 +118,6 @@ export type Writer = {
  */
 export const writer = async (place: Place, name: string, everyMs = 50): Promise<Writer> => {
   let open: { name: string; ip: string }[] = [];
-  const everOpen = new Set<string>();
   const endpoints = new Map<string, { name: string; ip: string }[]>();
   const slices = await follow(
     place.kube,
@@ -63,7 +130,6 @@ export const writer = async (place: Place, name: string, everyMs = 50): Promise<
           ? [{ name: targetRef.name, ip }]
           : [];
       });
-      for (const pod of ready) everOpen.add(pod.name);
       if (type === 'DELETED') endpoints.delete(object.metadata.name);
       else endpoints.set(object.metadata.name, ready);
       open = [...endpoints.values()].flat();
@@ -101,16 +167,19 @@ export const writer = async (place: Place, name: string, everyMs = 50): Promise<
     gap();
     return { acknowledged: acknowledged.length, failed, longestGapMs: Math.round(longestGapMs), lastError };
   };
+  const end = async (): Promise<void> => {
+    stopped = true;
+    await running;
+    await slices.stop();
+  };
   return {
-    everOpen: () => everOpen,
     sofar,
+    [Symbol.asyncDispose]: end,
     stop: async () => {
-      stopped = true;
-      await running;
+      await end();
       const result = sofar();
       const [pod] = open;
       if (pod === undefined) throw new Error(`nobody is behind the client Service of ${name} to read back from`);
-      await slices.stop();
       const { kvs = [] } = await askMember<{ kvs?: { key: string }[] }>(
         place,
         pod,

@@ -8,7 +8,7 @@ export type Happening<T extends KubeObject> = {
   readonly atMs: number;
 };
 
-export type History<T extends KubeObject> = {
+export type History<T extends KubeObject> = AsyncDisposable & {
   readonly happenings: readonly Happening<T>[];
   /** How often the watch had to begin anew; what happened in between is lost, so a test that must see all wants 0. */
   readonly gaps: () => number;
@@ -67,12 +67,9 @@ export const follow = async <T extends KubeObject>(
     }
   };
   const running = run();
-  return {
-    happenings,
-    gaps: () => gaps,
-    stop: async () => {
-      stopping.abort();
-      await running;
-    },
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await running;
   };
+  return { happenings, gaps: () => gaps, stop, [Symbol.asyncDispose]: stop };
 };

@@ -79,12 +79,16 @@ export type Self = {
 
 export type Listed = { readonly id: string; readonly name: string; readonly isLearner: boolean };
 
-export const selfOf = async (place: Place, pod: { name: string; ip: string }): Promise<Self> => {
+export const selfOf = async (
+  place: Place,
+  pod: { name: string; ip: string },
+  deadlineMs = DEADLINE_MS,
+): Promise<Self> => {
   const { header, leader, version } = await askMember<{
     header: { cluster_id: string; member_id: string; revision?: string };
     leader?: string;
     version: string;
-  }>(place, pod, '/v3/maintenance/status', {});
+  }>(place, pod, '/v3/maintenance/status', {}, deadlineMs);
   return {
     pod: pod.name,
     clusterID: hex(header.cluster_id),

@@ -100,9 +100,8 @@ export const inNamespace =
     try {
       await body(place, t);
     } catch (error) {
-      const why = error instanceof Error ? error : new Error(String(error));
-      why.message += `\n${await whatThereIs(place)}`;
-      throw why;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`${why}\n${await whatThereIs(place)}`, { cause: error });
     } finally {
       await place.kube.delete({ resource: resources.namespaces, name: place.namespace });
     }
@@ -136,7 +135,24 @@ export const whatThereIs = async (place: Place): Promise<string> => {
     }),
   );
   const log = await runtimeLog(place.cluster, place.namespace);
-  return [...answers, `# runtime, about ${place.namespace}\n${log}`].join('\n\n');
+  return [...answers, ...(await lastWordsOfMembers(place)), `# runtime, about ${place.namespace}\n${log}`].join('\n\n');
+};
+
+/** What etcd wrote in the Pods that are not ready, in the container before the present one too. */
+const lastWordsOfMembers = async (place: Place): Promise<string[]> => {
+  const pods = await place.list(seenKinds.pods).catch(() => []);
+  const late = pods.filter(({ status }) => status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'True');
+  return Promise.all(
+    late.slice(0, 3).flatMap(({ metadata }) =>
+      [[], ['--previous']].map(async (which) => {
+        const words = await place
+          .kubectl(['logs', metadata.name, '--tail=12', ...which], { timeoutMs: 15_000 })
+          .catch((error: unknown) => (error instanceof CommandFailed ? error.stderr : String(error)));
+        const lines = words.split('\n').map((line) => line.slice(0, 500));
+        return `$ kubectl logs ${metadata.name} ${which.join(' ')}\n${lines.join('\n')}`;
+      }),
+    ),
+  );
 };
 
 /** Whether a command is refused, and with which words. */
