@@ -641,7 +641,9 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
           admit(process, auth, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const { committed } = cluster;
-          if (activeVoters(process) < quorum(votersOf(committed).length + 1)) {
+          // One voter alone may always take on another member.
+          const voters = votersOf(committed).length;
+          if (voters > 1 && activeVoters(process) < quorum(voters + 1)) {
             throw refuse('UnhealthyCluster', 'etcdserver: unhealthy cluster');
           }
           const members = [...committed.members.values()];

@@ -3,7 +3,7 @@
  * may own one; what a manager owned and sends no more is removed unless somebody else owns it.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, type Json, type JsonObject, type ListType } from './fake-kube-schema.ts';
+import { copyJson, isObject, type Json, type JsonObject, type ListType } from './fake-kube-schema.ts';
 
 /** One step of a path: a field's name, a list item's keys, or a value of a set. */
 type Step = string | { key: JsonObject } | { value: Json };
@@ -104,12 +104,12 @@ const merge = (live: Json | undefined, sent: Json, types: ListTypes, path: Path)
         const key = keyOf(item, type.keys);
         const index = itemAt(live, key);
         if (index >= 0) live[index] = merge(live[index], item, types, [...path, { key }]);
-        else live.push(structuredClone(item));
+        else live.push(copyJson(item));
       }
       return live;
     }
   }
-  return structuredClone(sent);
+  return copyJson(sent);
 };
 
 const startsWith = (path: Path, prefix: Path): boolean =>

@@ -1,0 +1,349 @@
+/**
+ * Scheduler, volume binder and kubelets of the fake cluster: they place Pods, bind volumes, start etcd processes in the
+ * fake etcd from the configuration in a Pod's annotation, restart what ends, and report it all in statuses. Nothing runs
+ * by itself: `work` does all that is due at the clock's time, so a test decides what happens between two steps.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { ContainerStatus, Pod, PodCondition } from 'kubernetes-types/core/v1.js';
+import { ANNOTATIONS, CONTAINER, DATA_VOLUME, PORTS } from '../../api/names.ts';
+import type { Clock } from '../../runtime/ports/clock.ts';
+import { type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
+import type { FakeEtcd, FakeExit, FakeProcess } from './fake-etcd.ts';
+import type { JsonObject } from './fake-kube-schema.ts';
+import type { Store } from './fake-kube-store.ts';
+
+export type FakeKubelet = {
+  /** Does what is due; true when anything has changed. */
+  work(): Promise<boolean>;
+  /** The next thing that one Pod waits for, chosen by `pick`; for tests that mix up the order of the world. */
+  workOn(pick: (pods: readonly string[]) => string): Promise<boolean>;
+  /** Milliseconds until something falls due by itself. */
+  nextIn(): number | undefined;
+  /** SIGKILL of the container; it starts again. */
+  kill(pod: string): void;
+  /** The Pod ends for good, as by an eviction; its container is stopped first. */
+  evict(pod: string): void;
+  /** The node is silent: its processes go, its Pods stay as they are, also when they are deleted. */
+  loseNode(node: string): void;
+  /** The node is back with nothing running on it. */
+  restoreNode(node: string): void;
+  /** Pods whose name matches are not scheduled. */
+  refuse(pattern: RegExp | undefined): void;
+  /** Volumes whose name matches are not bound. */
+  starve(pattern: RegExp | undefined): void;
+  nodeOf(pod: string): string;
+  clientURL(pod: string): string;
+  /** Name of the disk in the fake etcd that a Pod's data is on. */
+  diskOf(pod: string): string;
+  /** What was started, in order: Pod and the state that its configuration named. */
+  readonly starts: readonly { readonly pod: string; readonly state: string; readonly ran: boolean }[];
+};
+
+type Kept = {
+  readonly name: string;
+  readonly namespace: string;
+  readonly node: string;
+  readonly ip: string;
+  readonly disk: string;
+  process: FakeProcess | undefined;
+  starts: number;
+  startedAt: string;
+  restartAt: number | undefined;
+  lastExit: FakeExit | undefined;
+  /** The exit above has been taken up. */
+  ended: boolean;
+  evicted: boolean;
+};
+
+export type FakeKubeletOptions = {
+  readonly store: Store;
+  /** The etcd world that a Pod's container belongs to. */
+  readonly etcdOf: (pod: Stored<Pod>) => FakeEtcd;
+  readonly clock: Clock;
+  readonly nodes?: readonly string[];
+};
+
+const MANAGER = 'kubelet';
+
+export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
+  const { store, clock } = options;
+  const nodes = options.nodes ?? ['node-0', 'node-1', 'node-2'];
+  const lost = new Set<string>();
+  const kept = new Map<string, Kept>();
+  const starts: { pod: string; state: string; ran: boolean }[] = [];
+  let placed = 0;
+  let refused: RegExp | undefined;
+  let starved: RegExp | undefined;
+  let changes = 0;
+
+  store.onChange(() => {
+    changes += 1;
+  });
+
+  const pods = (): Stored<Pod>[] => store.list(resources.pods) as unknown as Stored<Pod>[];
+  const stamp = (): string => new Date(clock.now()).toISOString();
+  const at = (resource: Resource, { namespace, name }: { namespace?: string | undefined; name: string }) => ({
+    resource,
+    namespace,
+    name,
+  });
+  const setStatus = (pod: Stored<Pod>, status: NonNullable<Pod['status']>): void => {
+    const before = (pod.status ?? {}) as Record<string, unknown>;
+    if (Object.entries(status).every(([field, value]) => isDeepStrictEqual(before[field], value))) return;
+    store.write(
+      at(resources.pods, pod.metadata),
+      { kind: 'merge', body: { status } as unknown as JsonObject, manager: MANAGER },
+      'status',
+    );
+  };
+
+  const stopProcess = (own: Kept, how: 'stop' | 'kill'): void => {
+    const { process } = own;
+    if (process?.running !== true) return;
+    const etcd = etcds.get(own);
+    if (how === 'stop') etcd?.stop(process.clientURL);
+    else etcd?.kill(process.clientURL);
+  };
+  const etcds = new WeakMap<Kept, FakeEtcd>();
+
+  const claimName = (pod: Stored<Pod>): string | undefined =>
+    pod.spec?.volumes?.find(({ name }) => name === DATA_VOLUME)?.persistentVolumeClaim?.claimName;
+
+  const conditions = (pod: Stored<Pod>, said: Record<string, { status: string; message?: string }>): PodCondition[] =>
+    Object.entries(said).map(([type, { status, message }]) => {
+      const old = pod.status?.conditions?.find((one) => one.type === type);
+      return {
+        type,
+        status,
+        ...(message === undefined ? {} : { reason: 'Unschedulable', message }),
+        lastTransitionTime: old?.status === status && old.lastTransitionTime ? old.lastTransitionTime : stamp(),
+      };
+    });
+
+  const schedule = (pod: Stored<Pod>): void => {
+    const { namespace, name, uid } = pod.metadata;
+    const claim = claimName(pod);
+    const volume =
+      claim === undefined
+        ? undefined
+        : store.get({ resource: resources.persistentvolumeclaims, namespace, name: claim });
+    const why =
+      refused?.test(name) === true
+        ? '0/3 nodes are available: 3 Insufficient memory.'
+        : claim !== undefined && volume === undefined
+          ? `persistentvolumeclaim "${claim}" not found`
+          : volume?.metadata.deletionTimestamp !== undefined
+            ? `persistentvolumeclaim "${claim}" is being deleted`
+            : starved?.test(name) === true
+              ? 'waiting for the volume'
+              : undefined;
+    if (why !== undefined) {
+      setStatus(pod, {
+        phase: 'Pending',
+        conditions: conditions(pod, { PodScheduled: { status: 'False', message: why } }),
+      });
+      return;
+    }
+    const usable = nodes.filter((node) => !lost.has(node));
+    const node = usable[placed % usable.length];
+    if (node === undefined) return;
+    placed += 1;
+    if (volume !== undefined && (volume.status as { phase?: string } | undefined)?.phase !== 'Bound') {
+      store.write(
+        at(resources.persistentvolumeclaims, volume.metadata),
+        { kind: 'merge', body: { status: { phase: 'Bound' } }, manager: MANAGER },
+        'status',
+      );
+    }
+    store.write(at(resources.pods, pod.metadata), {
+      kind: 'merge',
+      body: { spec: { nodeName: node } },
+      manager: 'scheduler',
+    });
+    const own: Kept = {
+      name,
+      namespace: namespace ?? '',
+      node,
+      ip: `10.${64 + ((placed >> 16) & 63)}.${(placed >> 8) & 255}.${placed & 255}`,
+      // Data lives as long as the volume object, and in memory as long as the Pod object.
+      disk: volume?.metadata.uid ?? uid,
+      process: undefined,
+      starts: 0,
+      startedAt: stamp(),
+      restartAt: clock.elapsed(),
+      lastExit: undefined,
+      ended: true,
+      evicted: false,
+    };
+    kept.set(uid, own);
+    etcds.set(own, options.etcdOf(pod));
+  };
+
+  const start = (pod: Stored<Pod>, own: Kept): void => {
+    const config = pod.metadata.annotations?.[ANNOTATIONS.config] ?? '';
+    const image = pod.spec?.containers.find(({ name }) => name === CONTAINER)?.image ?? '';
+    own.restartAt = undefined;
+    own.starts += 1;
+    own.startedAt = stamp();
+    own.ended = false;
+    own.process = options.etcdOf(pod).start({
+      configFile: config,
+      disk: own.disk,
+      version: image.slice(image.lastIndexOf(':v') + 2),
+      clientURL: `http://${own.ip}:${PORTS.client}`,
+      metricsURL: `http://${own.ip}:${PORTS.metrics}`,
+    });
+    const state = /^initial-cluster-state: "(.*)"$/m.exec(config)?.[1] ?? '';
+    starts.push({ pod: pod.metadata.name, state, ran: own.process.running });
+  };
+
+  /** As of the kubelet: at once after the first end, then ever later. */
+  const backOffMs = (own: Kept): number => (own.starts <= 1 ? 0 : Math.min(300_000, 10_000 * 2 ** (own.starts - 2)));
+
+  const containerStatus = (pod: Stored<Pod>, own: Kept, ready: boolean): ContainerStatus => {
+    const running = own.process?.running === true;
+    const ended = own.lastExit;
+    const last =
+      ended === undefined
+        ? {}
+        : {
+            lastState: {
+              terminated: {
+                exitCode: ended.exitCode,
+                reason: ended.exitCode === 0 ? 'Completed' : 'Error',
+                message: ended.terminationMessage.slice(-2048),
+                containerID: `containerd://${pod.metadata.uid}-${running ? own.starts - 1 : own.starts}`,
+              },
+            },
+          };
+    return {
+      name: CONTAINER,
+      image: '',
+      imageID: '',
+      ready,
+      restartCount: Math.max(0, own.starts - 1),
+      ...(own.starts === 0 ? {} : { containerID: `containerd://${pod.metadata.uid}-${own.starts}` }),
+      state: running
+        ? { running: { startedAt: own.startedAt } }
+        : { waiting: { reason: own.starts === 0 ? 'ContainerCreating' : 'CrashLoopBackOff' } },
+      ...last,
+    };
+  };
+
+  /** Whether this Pod's kubelet had anything to do. */
+  const attend = async (pod: Stored<Pod>): Promise<boolean> => {
+    const before = changes;
+    const { uid, deletionTimestamp, name, namespace } = pod.metadata;
+    if (pod.spec?.nodeName === undefined) {
+      if (deletionTimestamp === undefined) schedule(pod);
+      return changes !== before;
+    }
+    const own = kept.get(uid);
+    if (own === undefined || lost.has(own.node)) return false;
+    if (deletionTimestamp !== undefined) {
+      stopProcess(own, 'stop');
+      store.delete({ resource: resources.pods, namespace, name }, { gracePeriodSeconds: 0 });
+      return true;
+    }
+    if (own.evicted) return false;
+    const etcd = options.etcdOf(pod);
+    if (own.process !== undefined && !own.process.running && !own.ended) {
+      own.lastExit = await own.process.ended;
+      own.ended = true;
+      own.restartAt = clock.elapsed() + backOffMs(own);
+    } else if (own.restartAt !== undefined && own.restartAt <= clock.elapsed()) {
+      start(pod, own);
+    }
+    const ready =
+      own.process?.running === true &&
+      (await etcd.probe.readyz(own.process.metricsURL).then(
+        ({ ok }) => ok,
+        () => false,
+      ));
+    const status: NonNullable<Pod['status']> = {
+      phase: own.starts === 0 ? 'Pending' : 'Running',
+      podIP: own.ip,
+      conditions: conditions(pod, {
+        PodScheduled: { status: 'True' },
+        Ready: { status: ready ? 'True' : 'False' },
+      }),
+      containerStatuses: [containerStatus(pod, own, ready)],
+    };
+    setStatus(pod, status);
+    return changes !== before;
+  };
+
+  /** Whoever's object is gone by force has its process killed by the kubelet's garbage collection. */
+  const reap = (present: ReadonlySet<string>): void => {
+    for (const [uid, own] of kept) {
+      if (present.has(uid)) continue;
+      stopProcess(own, 'kill');
+      kept.delete(uid);
+    }
+  };
+
+  const byName = (pod: string): { own: Kept; object: Stored<Pod> } => {
+    const object = pods().find(({ metadata }) => metadata.name === pod);
+    const own = object === undefined ? undefined : kept.get(object.metadata.uid);
+    if (object === undefined || own === undefined) throw new TypeError(`no Pod ${pod} is on any node`);
+    return { own, object };
+  };
+
+  return {
+    work: async () => {
+      let any = false;
+      const present = pods();
+      reap(new Set(present.map(({ metadata }) => metadata.uid)));
+      for (const pod of present) if (await attend(pod)) any = true;
+      return any;
+    },
+    workOn: async (pick) => {
+      const present = pods();
+      reap(new Set(present.map(({ metadata }) => metadata.uid)));
+      if (present.length === 0) return false;
+      const name = pick(present.map(({ metadata }) => metadata.name));
+      const pod = present.find(({ metadata }) => metadata.name === name);
+      return pod === undefined ? false : attend(pod);
+    },
+    nextIn: () => {
+      const due = [...kept.values()].flatMap(({ restartAt, node, evicted }) =>
+        restartAt === undefined || lost.has(node) || evicted ? [] : [Math.max(0, restartAt - clock.elapsed())],
+      );
+      return due.length === 0 ? undefined : Math.min(...due);
+    },
+    kill: (pod) => stopProcess(byName(pod).own, 'kill'),
+    evict: (pod) => {
+      const { own, object } = byName(pod);
+      stopProcess(own, 'stop');
+      own.evicted = true;
+      setStatus(object, {
+        phase: 'Failed',
+        reason: 'Evicted',
+        conditions: conditions(object, { Ready: { status: 'False' } }),
+      });
+    },
+    loseNode: (node) => {
+      lost.add(node);
+      for (const own of kept.values()) if (own.node === node) stopProcess(own, 'kill');
+      for (const pod of pods()) {
+        if (pod.spec?.nodeName !== node) continue;
+        setStatus(pod, {
+          conditions: conditions(pod, { PodScheduled: { status: 'True' }, Ready: { status: 'False' } }),
+        });
+      }
+    },
+    restoreNode: (node) => {
+      lost.delete(node);
+    },
+    refuse: (pattern) => {
+      refused = pattern;
+    },
+    starve: (pattern) => {
+      starved = pattern;
+    },
+    nodeOf: (pod) => byName(pod).own.node,
+    clientURL: (pod) => `http://${byName(pod).own.ip}:${PORTS.client}`,
+    diskOf: (pod) => byName(pod).own.disk,
+    starts,
+  };
+};
