@@ -43,9 +43,18 @@ const canonical = (value: unknown): string =>
           .join(',')}}`
       : JSON.stringify(value);
 
+/** By the spec itself: a cached object is never changed, only replaced, and this is most of what a settled pass costs. */
+const templateHashes = new WeakMap<EtcdMember['spec'], string>();
+
 /** Of everything that needs another Pod, or another start of etcd, to take effect. */
-export const templateHash = ({ template, options, version }: EtcdMember['spec']): string =>
-  contentHash({ spec: template.spec, metadata: template.metadata, options, version });
+export const templateHash = (spec: EtcdMember['spec']): string => {
+  const { template, options, version } = spec;
+  const known = templateHashes.get(spec);
+  if (known !== undefined) return known;
+  const hash = contentHash({ spec: template.spec, metadata: template.metadata, options, version });
+  templateHashes.set(spec, hash);
+  return hash;
+};
 
 const controllerUID = (object: { metadata?: Pod['metadata'] }): string | undefined =>
   object.metadata?.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'EtcdCluster')?.uid;
