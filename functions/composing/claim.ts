@@ -15,6 +15,8 @@ export type Claim = {
   /** Empty in an offline render. */
   readonly uid: string;
   readonly generation: number | undefined;
+  /** The token by which somebody asks for one more pass, whatever it is. */
+  readonly reconcileRequest: string | undefined;
   readonly version: string;
   readonly replicas: number;
   readonly spec: EtcdClusterSpec;
@@ -54,11 +56,13 @@ export const claimOf = (request: RunFunctionRequest): Claim => {
   const namespace = metadata.namespace;
   const uid = metadata.uid;
   const generation = metadata.generation;
+  const asked = record(metadata.annotations)['crossplane.io/reconcile-requested-at'];
   return {
     name,
     namespace: typeof namespace === 'string' ? namespace : '',
     uid: typeof uid === 'string' ? uid : '',
     generation: typeof generation === 'number' ? generation : undefined,
+    reconcileRequest: typeof asked === 'string' ? asked : undefined,
     version,
     replicas,
     spec,

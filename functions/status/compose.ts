@@ -11,8 +11,8 @@ import { hasExisted, isAnswered, isText, quorumOf, ttlSeconds } from '../composi
 import { isDeleting } from '../composing/slots.ts';
 import { renderVersionOf } from '../composing/step-input.ts';
 
-/** Crossplane's own part of the claim's status; what a step returns here it would take from Crossplane. */
-type ProjectedStatus = Omit<EtcdClusterStatus, 'conditions' | 'lastHandledReconcileAt'>;
+/** The conditions are Crossplane's to write; a response has a list of its own for ours. */
+type ProjectedStatus = Omit<EtcdClusterStatus, 'conditions'>;
 
 export const composeStatus: Compose = renderable((request) => {
   renderVersionOf(request);
@@ -95,6 +95,8 @@ const projectedStatus = (request: RunFunctionRequest, claim: Claim): ProjectedSt
   return {
     ...(observedGeneration === undefined ? {} : { observedGeneration }),
     selector,
+    // Crossplane 2.4 answers this request for managed resources only. For a claim, this very call is the answer.
+    ...(claim.reconcileRequest === undefined ? {} : { lastHandledReconcileAt: claim.reconcileRequest }),
     ...(status?.phase === undefined ? lastKnown(claim) : fromQuorum(status, claim)),
   };
 };
