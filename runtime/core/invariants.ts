@@ -32,8 +32,8 @@ const quorumKept: Invariant = {
     }
     if (step.do === 'DeletePods') {
       const memory = s.held.find(
-        ({ memory: inMemory, pod, entry, volume }) =>
-          (inMemory || volume?.deleting === true) &&
+        ({ volatile, pod, entry, volume }) =>
+          (volatile || volume?.deleting === true) &&
           step.pods.some(({ uid }) => uid === pod?.uid) &&
           pod?.phase !== 'Failed' &&
           pod?.phase !== 'Succeeded' &&

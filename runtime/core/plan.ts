@@ -68,13 +68,15 @@ const refusalOf = ({ member }: Slot): Reason | undefined =>
 const isRefused = (slot: Slot): boolean => refusalOf(slot) !== undefined && !slot.member.retry;
 
 const isPodless = ({ pod }: Slot): boolean => pod === undefined || isTerminal(pod);
-/** The data of a slot lives in its volume, and in memory as long as its Pod. */
+/** The data of a slot lives in its volume, and in memory as long as its Pod. A Pod without a node never had any. */
 const isDataless = (slot: Slot): boolean =>
-  slot.memory ? isPodless(slot) : slot.pod === undefined && (slot.volume === undefined || slot.volume.deleting);
+  slot.volatile
+    ? isPodless(slot)
+    : (slot.pod === undefined || slot.pod.node === undefined) && (slot.volume === undefined || slot.volume.deleting);
 
-/** Whether the Pod is all that keeps the data: its volume was deleted and waits for the Pod to end. */
-const livesOnlyIn = ({ pod, volume, memory }: Slot): boolean =>
-  pod !== undefined && !pod.deleting && !isTerminal(pod) && !memory && volume?.deleting === true;
+/** Whether the volume was deleted and waits for the Pod to end. */
+const livesOnlyIn = ({ pod, volume }: Slot): boolean =>
+  pod !== undefined && !pod.deleting && !isTerminal(pod) && volume?.deleting === true;
 
 // ---------------------------------------------------------------------------------------------------------- deletion
 
@@ -599,7 +601,7 @@ const pause: Rule = {
   name: 'pause',
   answer: (s) => {
     if (s.latch === undefined || s.quorum?.spec.replicas !== 0) return undefined;
-    if (s.held.some(({ memory }) => memory)) {
+    if (s.held.some(({ memory, volatile }) => memory || volatile)) {
       return { do: 'AskHuman', reason: 'OptionsRefused', message: 'a cluster in memory cannot pause: raise replicas' };
     }
     const doomed = s.held.find(livesOnlyIn);
@@ -631,8 +633,8 @@ const revive: Rule = {
         !(slot.entry.known && slot.entry.value === undefined),
     );
     if (lost.length === 0) return undefined;
-    const ended = lost.flatMap(({ pod, memory }) =>
-      pod !== undefined && !pod.deleting && !memory ? [named(pod)] : [],
+    const ended = lost.flatMap(({ pod, volatile }) =>
+      pod !== undefined && !pod.deleting && !volatile ? [named(pod)] : [],
     );
     if (ended.length > 0) {
       return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: ended };
@@ -766,7 +768,11 @@ const budget: Rule = {
       present === undefined
         ? minAvailable === undefined
         : present.minAvailable === minAvailable && present.alwaysEvictUnhealthy === alwaysEvictUnhealthy;
-    return right ? undefined : { do: 'SetBudget', minAvailable, alwaysEvictUnhealthy };
+    // An EtcdQuorum that was deleted comes back without the reference by which people find the budget.
+    const referred = (s.quorum?.spec.resourceRefs ?? []).length > 0 === (minAvailable !== undefined);
+    return right && (referred || s.quorum === undefined)
+      ? undefined
+      : { do: 'SetBudget', minAvailable, alwaysEvictUnhealthy };
   },
 };
 
@@ -799,6 +805,7 @@ const strangers: Rule = {
   name: 'strangers',
   answer: (s) => {
     if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
+    if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers', RETRY_MS);
     const ours = new Set(s.slots.flatMap(({ entry }) => (entry.known ? (entry.value?.id ?? []) : [])));
     const [stranger] = s.seen.membership.value.members.filter(({ id }) => !ours.has(id));
     return stranger === undefined
@@ -855,12 +862,15 @@ const replace: Rule = {
     if (s.quorum?.status.operation !== undefined || s.latch === undefined) return undefined;
     const next = replacements(s).find(({ safe }) => safe);
     if (next === undefined) return undefined;
-    // Pods of a namespace or claim that is being deleted die before its members are marked.
+    // Pods of a namespace or claim that is being deleted die before its members are marked. Only what is missing may be
+    // missing for that reason; everything else is certain without asking.
     const { namespaceTerminating, claim } = s.seen;
-    if (!namespaceTerminating.known) {
+    if (isDataless(next.slot) && !namespaceTerminating.known) {
       return wait('Replacing', `the namespace cannot be read: ${namespaceTerminating.why}`, RETRY_MS);
     }
-    if (!claim.known) return wait('Replacing', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
+    if (isDataless(next.slot) && !claim.known) {
+      return wait('Replacing', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
+    }
     const { slot, why } = next;
     return {
       do: 'BeginOperation',
@@ -976,7 +986,7 @@ const roll: Rule = {
     const refusal = rolloutRefusal(s);
     if (refusal !== undefined) return { do: 'AskHuman', reason: 'UpgradeRefused', message: refusal };
     const { name } = slot.member;
-    if (!slot.memory) {
+    if (!slot.volatile) {
       return {
         do: 'DeletePods',
         reason: 'RollingOut',

@@ -25,7 +25,7 @@ export const rolloutRefusal = (s: Situation): string | undefined => {
 export const outdatedIdle = (s: Situation): Step | undefined => {
   const pods = s.held.flatMap((slot) =>
     isOutdated(slot) &&
-    !slot.memory &&
+    !slot.volatile &&
     slot.pod !== undefined &&
     slot.pod.container.state !== 'running' &&
     slot.volume?.deleting !== true

@@ -25,7 +25,10 @@ export type Slot = {
   readonly incarnation: string | undefined;
   readonly pod: SeenPod | undefined;
   readonly volume: SeenVolume | undefined;
+  /** What would be made now. */
   readonly memory: boolean;
+  /** Whether the data lives and dies with the Pod that is there, whatever the claim has come to ask for since. */
+  readonly volatile: boolean;
   /** Its line in etcd's member list; unknown without a quorum. */
   readonly entry: Fact<EtcdMember | undefined>;
   /** The member ID it has to have: recorded before, or listed under its name. */
@@ -194,6 +197,7 @@ const slotOf = (seen: Observed, member: SeenMember, latch: string | undefined): 
     pod,
     volume,
     memory: member.spec.storage.medium === 'Memory',
+    volatile: volume === undefined && (pod !== undefined || member.spec.storage.medium === 'Memory'),
     entry,
     memberID,
     identity,

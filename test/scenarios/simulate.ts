@@ -1,0 +1,1157 @@
+/**
+ * A small world for the planner to live in: an API server without latency, kubelets, Crossplane with our function, and an
+ * etcd that is honest about the few things that matter here: who starts on which data, who is listed, who leads.
+ *
+ * The planner and the reports are the real ones. What stands in for the acts applies the effects one by one, so that the
+ * controller can be killed between any two. After every effect the world is checked for what must never be.
+ */
+import type { EtcdMember as EtcdMemberObject, EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import { clientURL, incarnationName, memberName, ordinalOf, peerURL } from '../../api/names.ts';
+import type { Claim as FunctionClaim } from '../../functions/composing/claim.ts';
+import { wantedOrdinals } from '../../functions/composing/slots.ts';
+import { brokenInvariant } from '../../runtime/core/invariants.ts';
+import { isLocked } from '../../runtime/core/member-config.ts';
+import type { Fact, Observed, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
+import { known, unknown } from '../../runtime/core/observed.ts';
+import { type Decision, plan } from '../../runtime/core/plan.ts';
+import { memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
+import type { ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
+import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
+import { answer, CLUSTER, memberSpec, NAMESPACE, SHAPE, type Shape, START, templateHash } from './world.ts';
+
+/** etcd's data, in the directory of the incarnation that wrote it. */
+export type Disk = { directory: string; clusterID: string; memberID: string; revision: bigint };
+
+type Exit = { code: number; message: string };
+
+export type SimPod = {
+  name: string;
+  uid: string;
+  member: string;
+  incarnation: string;
+  deleting: boolean;
+  phase: SeenPod['phase'];
+  createdAt: number;
+  controllerUID: string | undefined;
+  voterRole: boolean;
+  ready: boolean;
+  config: string;
+  templateHash: string;
+  verified: string | undefined;
+  memory: boolean;
+  disk: Disk | undefined;
+  container: {
+    id: string | undefined;
+    running: boolean;
+    restarts: number;
+    startedAt: number | undefined;
+    exit: Exit | undefined;
+  };
+  /** Its node is gone: it neither ends nor answers. */
+  lost: boolean;
+  /** Runs, and the runtime cannot reach it. */
+  unreachable: boolean;
+};
+
+export type SimVolume = {
+  name: string;
+  uid: string;
+  member: string;
+  incarnation: string;
+  deleting: boolean;
+  bound: boolean;
+  createdAt: number;
+  clusterUID: string | undefined;
+  clusterID: string | undefined;
+  memberID: string | undefined;
+  floor: bigint | undefined;
+  disk: Disk | undefined;
+};
+
+export type SimMember = {
+  name: string;
+  uid: string;
+  generation: number;
+  deleting: boolean;
+  composed: boolean;
+  controllerUID: string | undefined;
+  finalized: boolean;
+  firstClaim: string | undefined;
+  retry: boolean;
+  claimedPod: string | undefined;
+  shape: Shape;
+  status: EtcdMemberStatus;
+};
+
+/** One etcd cluster as its own members know it. */
+export type SimEtcd = {
+  id: string;
+  members: EtcdMember[];
+  revision: bigint;
+  leader: string | undefined;
+  foreign: boolean;
+  served: boolean;
+};
+
+export type SimClaim = {
+  uid: string;
+  deleting: boolean;
+  clusterID: string | undefined;
+  replicas: number;
+  shape: Shape;
+};
+
+export type World = {
+  now: number;
+  draws: number;
+  namespaceTerminating: boolean;
+  claim: SimClaim | undefined;
+  quorum:
+    | {
+        uid: string;
+        generation: number;
+        controllerUID: string | undefined;
+        spec: EtcdQuorumSpec;
+        status: EtcdQuorumStatus;
+      }
+    | undefined;
+  members: SimMember[];
+  pods: SimPod[];
+  volumes: SimVolume[];
+  /** Kept by `Retain`: no longer anybody's. */
+  retained: SimVolume[];
+  budget:
+    | { uid: string; minAvailable: number; controllerUID: string | undefined; alwaysEvictUnhealthy: boolean }
+    | undefined;
+  etcd: SimEtcd[];
+  /** Whether Crossplane runs. */
+  composing: boolean;
+  /** The API server refuses Pods, in these words. */
+  refusing: string | undefined;
+  unschedulable: string | undefined;
+  unprovisioned: string | undefined;
+  imageTrouble: string | undefined;
+  /** Not known to the runtime in this moment. */
+  blind: { claim: boolean; namespace: boolean; etcd: boolean };
+  writes: { member: Record<string, number>; quorum: number; budget: number };
+  /** Clusters that took writes of clients under the present claim. */
+  served: string[];
+};
+
+/** Something happened that must never happen. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+}
+
+export const emptyWorld = (): World => ({
+  now: START,
+  draws: 0,
+  namespaceTerminating: false,
+  claim: undefined,
+  quorum: undefined,
+  members: [],
+  pods: [],
+  volumes: [],
+  retained: [],
+  budget: undefined,
+  etcd: [],
+  composing: true,
+  refusing: undefined,
+  unschedulable: undefined,
+  unprovisioned: undefined,
+  imageTrouble: undefined,
+  blind: { claim: false, namespace: false, etcd: false },
+  writes: { member: {}, quorum: 0, budget: 0 },
+  served: [],
+});
+
+const draw = (w: World, kind: string): string => {
+  w.draws += 1;
+  return `${kind}-${w.draws}`;
+};
+
+/** Five letters, never the same twice. */
+const drawToken = (w: World): string => {
+  w.draws += 1;
+  let rest = w.draws;
+  let token = '';
+  for (let i = 0; i < 5; i += 1) {
+    token = String.fromCharCode(97 + (rest % 26)) + token;
+    rest = Math.floor(rest / 26);
+  }
+  return token;
+};
+
+/** A short stand-in for etcd's hashes. */
+const hash = (text: string): string => {
+  let value = 0x811c9dc5;
+  for (const character of text) value = Math.imul(value ^ character.charCodeAt(0), 0x01000193) >>> 0;
+  return value.toString(16);
+};
+
+// ------------------------------------------------------------------------------------------------------------ etcd
+
+const setting = (config: string, key: string): string => new RegExp(`^${key}: "(.*)"$`, 'm').exec(config)?.[1] ?? '';
+const peersOf = (config: string): { name: string; url: string }[] =>
+  setting(config, 'initial-cluster')
+    .split(',')
+    .filter((peer) => peer !== '')
+    .map((peer) => {
+      const at = peer.indexOf('=');
+      return { name: peer.slice(0, at), url: peer.slice(at + 1) };
+    });
+
+export const diskOf = (w: World, pod: SimPod): Disk | undefined =>
+  pod.memory ? pod.disk : w.volumes.find(({ name }) => name === pod.name)?.disk;
+
+const setDisk = (w: World, pod: SimPod, disk: Disk): void => {
+  if (pod.memory) pod.disk = disk;
+  const volume = w.volumes.find(({ name }) => name === pod.name);
+  if (!pod.memory && volume !== undefined) volume.disk = disk;
+};
+
+const runs = (pod: SimPod): boolean => pod.container.running && !pod.lost;
+
+/** Pods that run as members of this cluster. */
+const partakers = (w: World, etcd: SimEtcd): { pod: SimPod; disk: Disk }[] =>
+  w.pods.flatMap((pod) => {
+    const disk = diskOf(w, pod);
+    return runs(pod) && disk?.clusterID === etcd.id && disk.directory === pod.name ? [{ pod, disk }] : [];
+  });
+
+const votersOf = (etcd: SimEtcd): EtcdMember[] => etcd.members.filter(({ isLearner }) => !isLearner);
+
+const hasQuorum = (w: World, etcd: SimEtcd): boolean => {
+  const alive = new Set(partakers(w, etcd).map(({ disk }) => disk.memberID));
+  const voters = votersOf(etcd);
+  return voters.length > 0 && voters.filter(({ id }) => alive.has(id)).length > voters.length / 2;
+};
+
+/** What etcd does when its container starts; undefined: it runs. */
+const startEtcd = (w: World, pod: SimPod): Exit | undefined => {
+  const { config } = pod;
+  const peers = peersOf(config);
+  const disk = diskOf(w, pod);
+  if (disk !== undefined && disk.directory === pod.name) {
+    const etcd = w.etcd.find(({ id }) => id === disk.clusterID);
+    const removed = etcd !== undefined && hasQuorum(w, etcd) && !etcd.members.some(({ id }) => id === disk.memberID);
+    return removed ? { code: 0, message: '' } : undefined;
+  }
+  const others = peers.filter(({ name }) => name !== pod.name);
+  if (setting(config, 'initial-cluster-state') === 'new') {
+    const token = setting(config, 'initial-cluster-token');
+    const clusterID = hash(`${token}|${peers.map(({ url }) => url).join()}`);
+    const memberID = hash(`${token}|${pod.name}`);
+    let etcd = w.etcd.find(({ id }) => id === clusterID);
+    if (etcd === undefined) {
+      const members = peers.map(
+        ({ name, url }): EtcdMember => ({
+          id: hash(`${token}|${name}`),
+          name,
+          peerURLs: [url],
+          clientURLs: [],
+          isLearner: false,
+        }),
+      );
+      etcd = { id: clusterID, members, revision: 1n, leader: undefined, foreign: false, served: false };
+      w.etcd.push(etcd);
+    } else if (etcd.served && etcd.members.some(({ id, clientURLs }) => id === memberID && clientURLs.length > 0)) {
+      throw new Violation(`${pod.name}: a member that has served starts anew on an empty disk`);
+    }
+    setDisk(w, pod, { directory: pod.name, clusterID, memberID, revision: 1n });
+    return undefined;
+  }
+  const last = {
+    code: 1,
+    message:
+      '{"level":"fatal","msg":"discovery failed","error":"cannot fetch cluster info from peer urls: could not retrieve cluster information from the given URLs"}',
+  };
+  if (others.length === 0) return last;
+  const home = w.etcd.find(
+    (etcd) =>
+      hasQuorum(w, etcd) && partakers(w, etcd).some(({ pod: peer }) => others.some(({ name }) => name === peer.name)),
+  );
+  if (home === undefined) return last;
+  const own = peerURL(CLUSTER, NAMESPACE, pod.name);
+  const entry = home.members.find(({ peerURLs }) => peerURLs.includes(own));
+  if (entry === undefined || home.members.length !== peers.length) {
+    return {
+      code: 1,
+      message:
+        '{"level":"fatal","msg":"discovery failed","error":"error validating peerURLs: member count is unequal"}',
+    };
+  }
+  if (!entry.isLearner && entry.clientURLs.length > 0) {
+    throw new Violation(`${pod.name}: a voter starts on an empty disk and has forgotten what it promised`);
+  }
+  setDisk(w, pod, { directory: pod.name, clusterID: home.id, memberID: entry.id, revision: 1n });
+  return undefined;
+};
+
+/** Elections, replication, readiness, and the writes of clients. */
+export const turnEtcd = (w: World): void => {
+  for (const etcd of w.etcd) {
+    const present = partakers(w, etcd);
+    for (const { pod, disk } of present) {
+      if (!etcd.members.some(({ id }) => id === disk.memberID) && hasQuorum(w, etcd)) {
+        pod.container.running = false;
+        pod.container.exit = { code: 0, message: '' };
+        pod.ready = false;
+      }
+    }
+    if (!hasQuorum(w, etcd)) {
+      etcd.leader = undefined;
+      continue;
+    }
+    const alive = present.filter(({ disk }) => votersOf(etcd).some(({ id }) => id === disk.memberID));
+    if (votersOf(etcd).length === 1 && etcd.leader === undefined) {
+      // Alone, nobody knows better than its disk.
+      etcd.revision = alive[0]?.disk.revision ?? etcd.revision;
+    }
+    if (!alive.some(({ disk }) => disk.memberID === etcd.leader)) {
+      etcd.leader = alive.map(({ disk }) => disk.memberID).toSorted()[0];
+    }
+    etcd.members = etcd.members.map((member) => {
+      const runner = present.find(({ disk }) => disk.memberID === member.id)?.pod.name;
+      return runner === undefined || member.clientURLs.length > 0
+        ? member
+        : { ...member, name: runner, clientURLs: [clientURL(CLUSTER, NAMESPACE, runner)] };
+    });
+    const clients = present.some(({ pod }) => pod.voterRole && pod.ready && !pod.deleting);
+    if (clients && !etcd.served && !etcd.foreign) {
+      etcd.served = true;
+      w.served = [...w.served, etcd.id];
+    }
+    if (clients) etcd.revision += 1n;
+    for (const { disk } of present) disk.revision = etcd.revision;
+  }
+  for (const pod of w.pods) {
+    const disk = diskOf(w, pod);
+    const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
+    const voter = etcd !== undefined && votersOf(etcd).some(({ id }) => id === disk?.memberID);
+    pod.ready = runs(pod) && voter && etcd?.leader !== undefined;
+  }
+};
+
+// ------------------------------------------------------------------------------------------------------ Kubernetes
+
+const stopContainer = (pod: SimPod, exit: Exit | undefined): void => {
+  pod.container.running = false;
+  pod.container.exit = exit;
+  pod.ready = false;
+};
+
+/** Ends what has to end, starts what can start. */
+export const turnKubelet = (w: World): void => {
+  w.pods = w.pods.filter((pod) => !pod.deleting || pod.lost);
+  for (const volume of w.volumes) if (!volume.deleting && w.unprovisioned === undefined) volume.bound = true;
+  w.volumes = w.volumes.filter(({ deleting, name }) => !deleting || w.pods.some((pod) => pod.name === name));
+  if (w.unschedulable !== undefined || w.imageTrouble !== undefined) return;
+  // All at once, as a static bootstrap needs: first everyone gets a container, then each finds out whether it can live.
+  const starting = w.pods.filter((pod) => {
+    if (pod.container.running || pod.deleting || pod.lost || pod.phase === 'Failed') return false;
+    const volume = w.volumes.find(({ name }) => name === pod.name);
+    // A Pod that has its volume keeps it; a new one does not get one that is being deleted.
+    return pod.memory || (volume?.bound === true && (!volume.deleting || pod.container.id !== undefined));
+  });
+  for (const pod of starting) {
+    const exit = startEtcd(w, pod);
+    pod.phase = 'Running';
+    pod.container.restarts += pod.container.id === undefined ? 0 : 1;
+    pod.container.id = draw(w, 'containerd://c');
+    pod.container.running = exit === undefined;
+    pod.container.startedAt = exit === undefined ? w.now : undefined;
+    if (exit !== undefined) stopContainer(pod, exit);
+  }
+};
+
+const removeMemberObject = (w: World, member: SimMember): void => {
+  if (member.finalized) member.deleting = true;
+  else w.members = w.members.filter((one) => one !== member);
+};
+
+/** Garbage collection, the namespace controller, and the finalizer of a claim deleted in the foreground. */
+export const turnCollector = (w: World): void => {
+  if (w.namespaceTerminating) {
+    const podsLeft = w.pods.some(({ deleting }) => !deleting);
+    for (const pod of w.pods) pod.deleting = true;
+    // Seen on a real cluster: Pods die more than a second before anything else is marked.
+    if (podsLeft) return;
+    for (const volume of [...w.volumes, ...w.retained]) volume.deleting = true;
+    w.retained = [];
+    for (const member of [...w.members]) removeMemberObject(w, member);
+    w.quorum = undefined;
+    w.budget = undefined;
+    w.claim = undefined;
+    return;
+  }
+  const alive = w.claim !== undefined && !w.claim.deleting ? w.claim.uid : undefined;
+  const orphaned = (uid: string | undefined): boolean => uid !== undefined && uid !== alive;
+  for (const pod of w.pods) if (orphaned(pod.controllerUID)) pod.deleting = true;
+  for (const member of [...w.members]) if (orphaned(member.controllerUID)) removeMemberObject(w, member);
+  if (orphaned(w.quorum?.controllerUID)) w.quorum = undefined;
+  if (orphaned(w.budget?.controllerUID)) w.budget = undefined;
+  const dependents =
+    w.members.some(({ controllerUID }) => controllerUID === w.claim?.uid) || w.quorum?.controllerUID === w.claim?.uid;
+  if (w.claim?.deleting === true && !dependents) w.claim = undefined;
+};
+
+/** Crossplane with the function `members`. */
+export const turnCrossplane = (w: World): void => {
+  const { claim } = w;
+  if (!w.composing || claim === undefined || claim.deleting || w.namespaceTerminating) return;
+  const spec: EtcdQuorumSpec = { replicas: claim.replicas, version: claim.shape.version, medium: claim.shape.medium };
+  if (w.quorum === undefined) {
+    w.quorum = { uid: draw(w, 'quorum'), generation: 1, controllerUID: claim.uid, spec, status: {} };
+  } else {
+    w.quorum.controllerUID = claim.uid;
+    if (JSON.stringify(w.quorum.spec) !== JSON.stringify(spec)) {
+      w.quorum.spec = spec;
+      w.quorum.generation += 1;
+    }
+  }
+  const slots = w.members.map((member) => {
+    const object = {
+      metadata: { name: member.name, ...(member.deleting ? { deletionTimestamp: 'now' } : {}) },
+      spec: memberSpec(member.shape),
+      status: member.status,
+    } as unknown as EtcdMemberObject;
+    const mine = member.controllerUID === claim.uid && member.composed;
+    return { ordinal: ordinalOf(CLUSTER, member.name) ?? -1, observed: mine ? object : undefined, required: object };
+  });
+  const wanted = wantedOrdinals(
+    slots.toSorted((a, b) => a.ordinal - b.ordinal),
+    { uid: claim.uid, replicas: claim.replicas } as unknown as FunctionClaim,
+  );
+  for (const ordinal of wanted) {
+    const name = memberName(CLUSTER, ordinal);
+    const member = w.members.find((one) => one.name === name);
+    if (member === undefined) {
+      w.members.push({
+        name,
+        uid: draw(w, 'member'),
+        generation: 1,
+        deleting: false,
+        composed: true,
+        controllerUID: claim.uid,
+        finalized: false,
+        firstClaim: undefined,
+        retry: false,
+        claimedPod: undefined,
+        shape: claim.shape,
+        status: {},
+      });
+      continue;
+    }
+    member.controllerUID = claim.uid;
+    member.composed = true;
+    if (JSON.stringify(member.shape) !== JSON.stringify(claim.shape)) {
+      member.shape = claim.shape;
+      member.generation += 1;
+    }
+  }
+  w.members.sort((a, b) => (ordinalOf(CLUSTER, a.name) ?? 0) - (ordinalOf(CLUSTER, b.name) ?? 0));
+  for (const member of [...w.members]) {
+    if (wanted.includes(ordinalOf(CLUSTER, member.name) ?? -1) || member.deleting || !member.composed) continue;
+    if (member.controllerUID !== claim.uid) continue;
+    member.composed = false;
+    removeMemberObject(w, member);
+  }
+  // Only what was recorded under this very claim: a record that is left from an earlier one of the same name would say
+  // that this one has existed, and never be forgotten again.
+  const { clusterID, clusterUID } = w.quorum.status;
+  if (clusterUID === claim.uid) claim.clusterID = clusterID ?? claim.clusterID;
+};
+
+/** Everybody but the runtime does what is theirs to do; `ms` pass. */
+export const turn = (w: World, ms = 1_000): void => {
+  w.now += ms;
+  turnCollector(w);
+  turnCrossplane(w);
+  turnKubelet(w);
+  turnEtcd(w);
+  check(w);
+};
+
+// ---------------------------------------------------------------------------------------------------- what is seen
+
+const seenPod = (w: World, pod: SimPod): SeenPod => {
+  const disk = diskOf(w, pod);
+  const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
+  const { container } = pod;
+  const waiting = w.imageTrouble !== undefined && !container.running;
+  return {
+    name: pod.name,
+    uid: pod.uid,
+    incarnation: pod.incarnation,
+    deleting: pod.deleting,
+    phase: pod.phase,
+    node: pod.phase === 'Pending' ? undefined : 'node-1',
+    ip: pod.phase === 'Pending' ? undefined : '10.0.0.1',
+    ready: pod.ready,
+    unschedulable: container.id === undefined ? w.unschedulable : undefined,
+    createdAt: pod.createdAt,
+    controllerUID: pod.controllerUID,
+    voterRole: pod.voterRole,
+    config: pod.config,
+    templateHash: pod.templateHash,
+    verifiedContainer: pod.verified,
+    container: {
+      id: container.id,
+      state: container.running ? 'running' : container.id === undefined && !waiting ? 'unknown' : 'waiting',
+      ready: pod.ready,
+      restarts: container.restarts,
+      waitingReason: waiting
+        ? 'ImagePullBackOff'
+        : container.running || container.id === undefined
+          ? undefined
+          : 'CrashLoopBackOff',
+      waitingMessage: waiting ? w.imageTrouble : undefined,
+      startedAt: container.running ? container.startedAt : undefined,
+      lastExit:
+        container.exit === undefined
+          ? undefined
+          : { code: container.exit.code, reason: 'Error', message: container.exit.message, signal: undefined },
+    },
+    etcd:
+      !runs(pod) || disk === undefined || etcd === undefined
+        ? unknown('etcd is not running')
+        : w.blind.etcd || pod.unreachable
+          ? unknown('dial tcp 10.0.0.1:2379: i/o timeout')
+          : known(
+              answer({
+                clusterId: disk.clusterID,
+                memberId: disk.memberID,
+                leaderId: etcd.leader,
+                revision: disk.revision,
+                isLearner: etcd.members.some(({ id, isLearner }) => id === disk.memberID && isLearner),
+              }),
+            ),
+  };
+};
+
+const seenVolume = (w: World, volume: SimVolume): SeenVolume => ({
+  name: volume.name,
+  uid: volume.uid,
+  incarnation: volume.incarnation,
+  deleting: volume.deleting,
+  phase: volume.bound ? 'Bound' : 'Pending',
+  createdAt: volume.createdAt,
+  clusterUID: volume.clusterUID,
+  clusterID: volume.clusterID,
+  memberID: volume.memberID,
+  revisionFloor: volume.floor,
+  trouble: volume.bound ? undefined : w.unprovisioned,
+});
+
+/** As the gatherer asks: whoever says that it leads, else whoever knows a leader. */
+const membershipOf = (w: World, pods: readonly SeenPod[]): Fact<EtcdMembership> => {
+  const led = pods.flatMap(({ etcd }) =>
+    etcd.known && etcd.value.leaderId !== undefined && !etcd.value.isLearner ? [etcd.value] : [],
+  );
+  const speaker = led.toSorted((a, b) => Number(b.leaderId === b.memberId) - Number(a.leaderId === a.memberId))[0];
+  const etcd = w.etcd.find(({ id }) => id === speaker?.clusterId);
+  return etcd === undefined
+    ? unknown('no member answers that knows of a leader')
+    : known({ clusterId: etcd.id, members: etcd.members });
+};
+
+export const observe = (w: World): Observed => {
+  const pods = w.pods.map((pod) => ({ member: pod.member, seen: seenPod(w, pod) }));
+  return {
+    namespace: NAMESPACE,
+    cluster: CLUSTER,
+    now: w.now,
+    namespaceTerminating: w.blind.namespace ? unknown('the API server timed out') : known(w.namespaceTerminating),
+    claim: w.blind.claim
+      ? unknown('the API server timed out')
+      : known(
+          w.claim === undefined
+            ? { exists: false }
+            : { exists: true, uid: w.claim.uid, deleting: w.claim.deleting, clusterID: w.claim.clusterID },
+        ),
+    quorum: w.quorum === undefined ? undefined : { ...w.quorum, deleting: false },
+    members: w.members.map((member) => ({
+      name: member.name,
+      ordinal: ordinalOf(CLUSTER, member.name) ?? -1,
+      uid: member.uid,
+      generation: member.generation,
+      deleting: member.deleting,
+      composed: member.composed,
+      controllerUID: member.controllerUID,
+      finalized: member.finalized,
+      firstClaim: member.firstClaim ?? member.status.clusterUID,
+      retry: member.retry,
+      claimedPod: member.claimedPod,
+      spec: memberSpec(member.shape) satisfies EtcdMemberSpec,
+      status: member.status,
+      templateHash: templateHash(member.shape),
+      pods: pods.filter((pod) => pod.member === member.name).map(({ seen }) => seen),
+      volumes: w.volumes.filter((volume) => volume.member === member.name).map((volume) => seenVolume(w, volume)),
+    })),
+    budget: w.budget === undefined ? undefined : { ...w.budget, deleting: false },
+    membership: membershipOf(
+      w,
+      pods.map(({ seen }) => seen),
+    ),
+  };
+};
+
+// ------------------------------------------------------------------------------------------------------------ acts
+
+const writeMember = (w: World, uid: string, status: EtcdMemberStatus): void => {
+  const member = w.members.find((one) => one.uid === uid);
+  if (member === undefined) return;
+  member.status = structuredClone(status);
+  w.writes.member[member.name] = (w.writes.member[member.name] ?? 0) + 1;
+};
+
+const writeQuorum = (w: World, decision: Decision, status: EtcdQuorumStatus): void => {
+  // A resource version stands in for this: written only on top of what was seen.
+  if (w.quorum === undefined || w.quorum.uid !== decision.situation.quorum?.uid) return;
+  w.quorum.status = structuredClone(
+    Object.fromEntries(Object.entries(status).filter(([, value]) => value !== undefined)) as EtcdQuorumStatus,
+  );
+  w.writes.quorum += 1;
+};
+
+const changeQuorum = (w: World, decision: Decision, change: Partial<EtcdQuorumStatus>): void =>
+  writeQuorum(w, decision, {
+    ...(quorumStatus(decision)?.status ?? decision.situation.quorum?.status ?? {}),
+    ...change,
+  });
+
+const deletePod = (w: World, { uid }: ObjectName): void => {
+  const pod = w.pods.find((one) => one.uid === uid);
+  if (pod === undefined) return;
+  const volume = w.volumes.find(({ name }) => name === pod.name);
+  // A volume that is being deleted lives as long as its Pod.
+  if (pod.phase !== 'Failed' && (pod.memory || volume?.deleting === true))
+    guardData(w, volume ?? pod, `Pod ${pod.name}`);
+  pod.deleting = true;
+};
+
+const deleteVolume = (w: World, { uid }: ObjectName): void => {
+  const volume = w.volumes.find((one) => one.uid === uid);
+  if (volume === undefined) return;
+  guardData(w, volume, `volume ${volume.name}`);
+  volume.deleting = true;
+};
+
+/** What holds data of a voter that is listed goes only with the claim. */
+const guardData = (w: World, { disk, member: name }: SimPod | SimVolume, what: string): void => {
+  const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
+  if (etcd === undefined || !etcd.served || etcd.foreign || !w.served.includes(etcd.id)) return;
+  if (w.namespaceTerminating || w.claim === undefined || w.claim.deleting) return;
+  const owner = w.members.find((member) => member.name === name)?.controllerUID;
+  const collected = owner !== undefined && owner !== w.claim.uid;
+  if (!collected && etcd.members.some(({ id }) => id === disk?.memberID)) {
+    throw new Violation(`${what} holds data of a listed member and is deleted`);
+  }
+};
+
+function* bringUp(w: World, decision: Decision, place: Placement): Generator<void, StepFault | undefined> {
+  const member = w.members.find(({ uid }) => uid === place.member.uid);
+  if (member === undefined) return undefined;
+  const name = incarnationName(member.name, place.incarnation);
+  const clusterUID = decision.situation.quorum?.controllerUID;
+  if (!member.finalized || member.claimedPod !== name) {
+    // A finalizer cannot be added to what is being deleted.
+    if (member.deleting && !member.finalized) return undefined;
+    member.finalized = true;
+    member.claimedPod = name;
+    member.firstClaim = clusterUID ?? member.firstClaim;
+    yield;
+  }
+  const memory = member.shape.medium === 'Memory';
+  if (w.refusing !== undefined || w.namespaceTerminating) {
+    if (place.makeVolume || memory) member.claimedPod = undefined;
+    return { reason: 'PodRefused', message: w.refusing ?? 'the namespace is being terminated' };
+  }
+  if (place.makeVolume && !w.volumes.some((volume) => volume.name === name)) {
+    w.volumes.push({
+      name,
+      uid: draw(w, 'volume'),
+      member: member.name,
+      incarnation: place.incarnation,
+      deleting: false,
+      bound: false,
+      createdAt: w.now,
+      clusterUID,
+      clusterID: undefined,
+      memberID: undefined,
+      floor: undefined,
+      disk: undefined,
+    });
+    yield;
+  }
+  if (!w.pods.some((pod) => pod.name === name)) {
+    w.pods.push({
+      name,
+      uid: draw(w, 'pod'),
+      member: member.name,
+      incarnation: place.incarnation,
+      deleting: false,
+      phase: 'Pending',
+      createdAt: w.now,
+      controllerUID: clusterUID,
+      voterRole: false,
+      ready: false,
+      config: place.config,
+      templateHash: templateHash(member.shape),
+      verified: undefined,
+      memory,
+      disk: undefined,
+      container: { id: undefined, running: false, restarts: 0, startedAt: undefined, exit: undefined },
+      lost: false,
+      unreachable: false,
+    });
+    yield;
+  }
+  member.retry = false;
+  return undefined;
+}
+
+/** The cluster that the runtime speaks with. */
+const spoken = (w: World, decision: Decision): SimEtcd | undefined =>
+  w.etcd.find(({ id }) => id === decision.situation.latch && !w.blind.etcd);
+
+/** etcd's own check before a change: after it, a majority of the voters must be connected. */
+const keepsQuorum = (w: World, etcd: SimEtcd, members: readonly EtcdMember[]): boolean => {
+  const alive = new Set(partakers(w, etcd).map(({ disk }) => disk.memberID));
+  const voters = members.filter(({ isLearner }) => !isLearner);
+  return voters.filter(({ id }) => alive.has(id)).length > voters.length / 2;
+};
+
+/** One effect after the other; the controller may die at any `yield`. */
+function* act(w: World, decision: Decision): Generator<void, StepFault | undefined> {
+  const { step, situation } = decision;
+  switch (step.do) {
+    case 'Wait':
+    case 'AskHuman':
+    case 'Settled':
+      return undefined;
+    case 'RecordAttempt':
+      changeQuorum(w, decision, {
+        phase: 'Bootstrapping',
+        bootstrap: {
+          attempt: step.attempt,
+          token: `${situation.quorum?.controllerUID}-${step.attempt}`,
+          startedAt: new Date(w.now).toISOString(),
+          members: step.members.map((name) => ({ name, incarnation: drawToken(w) })),
+        },
+      });
+      return undefined;
+    case 'AbandonAttempt': {
+      const bootstrap = situation.quorum?.status.bootstrap;
+      if (bootstrap !== undefined) changeQuorum(w, decision, { bootstrap: { ...bootstrap, abandoned: step.why } });
+      return undefined;
+    }
+    case 'ClearAttempt':
+    case 'Retire':
+      for (const pod of step.pods) {
+        deletePod(w, pod);
+        yield;
+      }
+      for (const volume of step.volumes) {
+        deleteVolume(w, volume);
+        yield;
+      }
+      return undefined;
+    case 'BringUp': {
+      let fault: StepFault | undefined;
+      for (const place of step.places) fault = (yield* bringUp(w, decision, place)) ?? fault;
+      return fault;
+    }
+    case 'Latch':
+      changeQuorum(w, decision, { clusterID: step.clusterID });
+      return undefined;
+    case 'ForgetRecord':
+      writeQuorum(w, decision, {});
+      return undefined;
+    case 'Adopt':
+      for (const pod of w.pods) {
+        if (pod.deleting) continue;
+        pod.controllerUID = step.clusterUID;
+        yield;
+      }
+      for (const member of w.members) {
+        if (member.deleting || !member.finalized) continue;
+        member.firstClaim = step.clusterUID;
+        yield;
+      }
+      for (const volume of w.volumes) volume.clusterUID = step.clusterUID;
+      if (w.budget !== undefined) w.budget.controllerUID = step.clusterUID;
+      yield;
+      changeQuorum(w, decision, { clusterUID: step.clusterUID });
+      return undefined;
+    case 'Configure':
+      for (const { uid, config } of step.pods) {
+        const pod = w.pods.find((one) => one.uid === uid);
+        if (pod !== undefined) pod.config = config;
+        yield;
+      }
+      return undefined;
+    case 'Admit':
+      for (const { uid, container, clusterID, memberID, revision, volume: name } of step.pods) {
+        const volume = w.volumes.find((one) => one.name === name);
+        if (volume !== undefined) {
+          volume.clusterID = clusterID;
+          volume.memberID = memberID;
+          volume.floor = volume.floor !== undefined && volume.floor > revision ? volume.floor : revision;
+          yield;
+        }
+        const pod = w.pods.find((one) => one.uid === uid);
+        if (pod !== undefined) {
+          pod.voterRole = true;
+          pod.verified = container;
+        }
+        yield;
+      }
+      return undefined;
+    case 'Dismiss':
+      for (const { uid } of step.pods) {
+        const pod = w.pods.find((one) => one.uid === uid);
+        if (pod !== undefined) {
+          pod.voterRole = false;
+          pod.verified = undefined;
+        }
+        yield;
+      }
+      return undefined;
+    case 'StopImpostor': {
+      const slot = situation.slots.find(({ member }) => member.uid === step.member.uid);
+      const status = slot === undefined ? undefined : memberStatus(situation, slot);
+      if (status !== undefined) writeMember(w, step.member.uid, status);
+      yield;
+      deletePod(w, step.pod);
+      return undefined;
+    }
+    case 'DeletePods':
+      for (const pod of step.pods) {
+        deletePod(w, pod);
+        yield;
+      }
+      return undefined;
+    case 'SetBudget':
+      w.writes.budget += 1;
+      w.budget =
+        step.minAvailable === undefined
+          ? undefined
+          : {
+              uid: w.budget?.uid ?? draw(w, 'budget'),
+              minAvailable: step.minAvailable,
+              controllerUID: situation.quorum?.controllerUID,
+              alwaysEvictUnhealthy: step.alwaysEvictUnhealthy,
+            };
+      return undefined;
+    case 'BeginOperation':
+      changeQuorum(w, decision, {
+        operation: {
+          id: draw(w, 'op'),
+          kind: step.kind,
+          target: step.target,
+          step: 'begun',
+          since: new Date(w.now).toISOString(),
+          ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
+          ...(step.kind === 'AddMember' ? { incarnation: drawToken(w) } : {}),
+        },
+      });
+      return undefined;
+    case 'AddLearner': {
+      const etcd = spoken(w, decision);
+      if (etcd === undefined || etcd.leader === undefined)
+        return { reason: 'ClusterUnreachable', message: 'no leader' };
+      if (etcd.members.some(({ isLearner }) => isLearner))
+        return { reason: 'ClusterUnreachable', message: 'too many learner members in cluster' };
+      const alive = new Set(partakers(w, etcd).map(({ disk }) => disk.memberID));
+      if (votersOf(etcd).some(({ id }) => !alive.has(id)))
+        return { reason: 'ClusterUnreachable', message: 'unhealthy cluster' };
+      const id = hash(`${etcd.id}|${step.peerURL}`);
+      etcd.members = [...etcd.members, { id, name: '', peerURLs: [step.peerURL], clientURLs: [], isLearner: true }];
+      yield;
+      const operation = situation.quorum?.status.operation;
+      if (operation !== undefined)
+        changeQuorum(w, decision, { operation: { ...operation, step: 'added', memberID: id } });
+      return undefined;
+    }
+    case 'Promote': {
+      const etcd = spoken(w, decision);
+      if (etcd === undefined) return { reason: 'ClusterUnreachable', message: 'no leader' };
+      const inSync = partakers(w, etcd).some(
+        ({ disk }) => disk.memberID === step.memberID && disk.revision === etcd.revision,
+      );
+      const members = etcd.members.map((member) =>
+        member.id === step.memberID ? { ...member, isLearner: false } : member,
+      );
+      if (etcd.leader === undefined || !inSync || !keepsQuorum(w, etcd, members))
+        return { reason: 'ClusterUnreachable', message: 'not ready' };
+      etcd.members = members;
+      return undefined;
+    }
+    case 'MoveLeader': {
+      const etcd = spoken(w, decision);
+      if (etcd !== undefined) etcd.leader = step.to;
+      return undefined;
+    }
+    case 'RemoveMember': {
+      const etcd = spoken(w, decision);
+      const members = etcd?.members.filter(({ id }) => id !== step.memberID) ?? [];
+      if (etcd === undefined || etcd.leader === undefined || !keepsQuorum(w, etcd, members)) {
+        return { reason: 'ClusterUnreachable', message: 'unhealthy cluster' };
+      }
+      etcd.members = members;
+      return undefined;
+    }
+    case 'EndOperation': {
+      const member = w.members.find(({ name }) => name === step.target);
+      if (member !== undefined && (step.outcome === 'removed' || step.outcome === 'emptied')) {
+        const { clusterID, clusterUID } = member.status;
+        writeMember(w, member.uid, {
+          phase: step.outcome === 'removed' ? 'Removed' : 'Pending',
+          ...(clusterID === undefined ? {} : { clusterID }),
+          ...(clusterUID === undefined ? {} : { clusterUID }),
+          observedGeneration: member.generation,
+          conditions: [
+            {
+              type: 'Ready',
+              status: 'False',
+              reason: step.outcome === 'removed' ? 'Removed' : 'Replacing',
+              lastTransitionTime: new Date(w.now).toISOString(),
+            },
+          ],
+        });
+        yield;
+        if (!member.deleting) member.claimedPod = undefined;
+        yield;
+      }
+      const { operation: _ended, ...rest } = quorumStatus(decision)?.status ?? situation.quorum?.status ?? {};
+      writeQuorum(w, decision, rest);
+      return undefined;
+    }
+    case 'LetGo':
+      for (const { uid } of step.members) {
+        const member = w.members.find((one) => one.uid === uid);
+        if (member === undefined) continue;
+        member.finalized = false;
+        if (member.deleting) w.members = w.members.filter((one) => one !== member);
+        yield;
+      }
+      return undefined;
+    case 'Teardown':
+      for (const pod of step.pods) {
+        deletePod(w, pod);
+        yield;
+      }
+      for (const { uid, retain } of step.volumes) {
+        const volume = w.volumes.find((one) => one.uid === uid);
+        if (volume !== undefined && retain) {
+          w.retained.push(volume);
+          w.volumes = w.volumes.filter((one) => one !== volume);
+        } else if (volume !== undefined) deleteVolume(w, volume);
+        yield;
+      }
+      if (step.budget !== undefined) w.budget = undefined;
+      for (const { uid } of step.release) {
+        const member = w.members.find((one) => one.uid === uid);
+        if (member === undefined || [...w.pods, ...w.volumes].some((thing) => thing.member === member.name)) continue;
+        member.finalized = false;
+        if (member.deleting) w.members = w.members.filter((one) => one !== member);
+        yield;
+      }
+      return undefined;
+    default:
+      return step satisfies never;
+  }
+}
+
+const GATHER_MS = 5_000;
+const isIdle = (step: Step): boolean => step.do === 'Wait' || step.do === 'AskHuman' || step.do === 'Settled';
+
+function* record(w: World, decision: Decision, fault: StepFault | undefined): Generator<void, void> {
+  const { situation } = decision;
+  for (const slot of situation.slots) {
+    const status = memberStatus(situation, slot);
+    if (status === undefined) continue;
+    writeMember(w, slot.member.uid, status);
+    yield;
+  }
+  const due = quorumStatus(decision, fault);
+  if (due === undefined || (!due.urgent && w.now % GATHER_MS !== 0)) return;
+  writeQuorum(w, decision, due.status);
+}
+
+export type Pass = { readonly decision: Decision; readonly fault: StepFault | undefined; readonly died: boolean };
+
+/** One pass; the controller dies after `life` effects. */
+export const pass = (w: World, life = Number.POSITIVE_INFINITY): Pass => {
+  const decision = plan(observe(w));
+  const veto = brokenInvariant(decision.situation, decision.step);
+  if (veto !== undefined) throw new Violation(`veto on ${decision.step.do}: ${veto}`);
+  let left = life;
+  const drain = <T>(effects: Generator<void, T>): { done: boolean; value: T | undefined } => {
+    for (;;) {
+      if (left <= 0) return { done: false, value: undefined };
+      const { done, value } = effects.next();
+      check(w);
+      if (done === true) return { done: true, value };
+      left -= 1;
+    }
+  };
+  const acted = drain(act(w, decision));
+  if (!acted.done) return { decision, fault: undefined, died: true };
+  const fault = acted.value;
+  if (isIdle(decision.step) || fault !== undefined) {
+    if (!drain(record(w, decision, fault)).done) return { decision, fault, died: true };
+  }
+  if (isIdle(decision.step)) checkServing(w);
+  return { decision, fault, died: false };
+};
+
+// -------------------------------------------------------------------------------------------------- what must not be
+
+export const check = (w: World): void => {
+  const ours = w.etcd.filter(({ foreign }) => !foreign);
+  const led = ours.filter((etcd) => hasQuorum(w, etcd));
+  if (led.length > 1) throw new Violation(`two clusters have a leader: ${led.map(({ id }) => id).join(', ')}`);
+  if (new Set(w.served).size > 1) throw new Violation(`two clusters took writes: ${w.served.join(', ')}`);
+  for (const etcd of ours) {
+    const learners = etcd.members.filter(({ isLearner }) => isLearner).length;
+    if (learners > 1) throw new Violation(`${learners} learners`);
+  }
+  const tokens = new Set(
+    w.pods
+      .filter(({ config }) => setting(config, 'initial-cluster-state') === 'new')
+      .map(({ config }) => setting(config, 'initial-cluster')),
+  );
+  if (tokens.size > 1) throw new Violation('Pods of two attempts stand at once');
+};
+
+/** Once the runtime has nothing left to do, nobody unproven is open to clients. */
+const checkServing = (w: World): void => {
+  for (const pod of w.pods) {
+    if (!pod.voterRole || !runs(pod) || pod.verified !== pod.container.id) continue;
+    const disk = diskOf(w, pod);
+    const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
+    if (etcd?.foreign === true) throw new Violation(`${pod.name} serves foreign data`);
+    if (!isLocked(pod.config)) throw new Violation(`${pod.name} serves without being locked`);
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------------- stories
+
+/** Everything but clocks and counters: two worlds that are equal by this go the same way. */
+export const fingerprint = (w: World): string =>
+  JSON.stringify(
+    {
+      ...w,
+      now: 0,
+      writes: 0,
+      draws: 0,
+      pods: w.pods.map((pod) => ({
+        ...pod,
+        verified: pod.verified !== undefined && pod.verified === pod.container.id,
+        container: { running: pod.container.running, started: pod.container.id !== undefined },
+      })),
+    },
+    (key, value: unknown) =>
+      key === 'revision' || key === 'floor' || key === 'decision' || key === 'lastTransitionTime' || key === 'message'
+        ? undefined
+        : value,
+  );
+
+export type Line = { readonly rule: string; readonly step: Step; readonly fault: StepFault | undefined };
+
+/**
+ * Runs until nothing moves any more: the runtime at once while it has something to do, the others whenever it has not.
+ * Throws a {@link Violation} on a step that changes nothing and is taken again, and if there is no end.
+ */
+export const run = (w: World, options: { passes?: number; each?: (line: Line) => void } = {}): Decision => {
+  let quiet = 0;
+  let stubborn = 0;
+  const recent: string[] = [];
+  for (let i = 0; i < (options.passes ?? 400); i += 1) {
+    const before = fingerprint(w);
+    const { decision, fault } = pass(w);
+    options.each?.({ rule: decision.rule, step: decision.step, fault });
+    recent.push(`${decision.rule}: ${decision.step.do} ${decision.sketch}`);
+    const changed = fingerprint(w) !== before;
+    if (!isIdle(decision.step) && fault === undefined) {
+      stubborn = changed ? 0 : stubborn + 1;
+      if (stubborn > 2) throw new Violation(`livelock: ${recent.slice(-3).join('\n')}`);
+      continue;
+    }
+    turn(w);
+    quiet = changed || fingerprint(w) !== before ? 0 : quiet + 1;
+    if (quiet >= 6) return decision;
+  }
+  throw new Violation(`no end:\n${recent.slice(-12).join('\n')}`);
+};
+
+// ----------------------------------------------------------------------------------------------------------- events
+
+export const applyClaim = (w: World, replicas = 3, shape: Partial<Shape> = {}): void => {
+  if (w.claim !== undefined) {
+    w.claim.replicas = replicas;
+    w.claim.shape = { ...w.claim.shape, ...shape };
+    return;
+  }
+  w.claim = { uid: draw(w, 'claim'), deleting: false, clusterID: undefined, replicas, shape: { ...SHAPE, ...shape } };
+  // A claim whose objects were left to it goes on; any other begins anew.
+  if (!w.members.some(({ deleting, controllerUID }) => !deleting && controllerUID === undefined)) w.served = [];
+};
+
+export const deleteClaim = (w: World, how: 'background' | 'foreground' | 'orphan'): void => {
+  if (w.claim === undefined) return;
+  if (how === 'foreground') w.claim.deleting = true;
+  if (how === 'background') w.claim = undefined;
+  if (how !== 'orphan') return;
+  const { uid } = w.claim ?? { uid: '' };
+  for (const thing of [
+    ...w.pods,
+    ...w.members,
+    ...(w.quorum === undefined ? [] : [w.quorum]),
+    ...(w.budget === undefined ? [] : [w.budget]),
+  ]) {
+    if (thing.controllerUID === uid) thing.controllerUID = undefined;
+  }
+  w.claim = undefined;
+};
+
+export const podOf = (w: World, member: string): SimPod | undefined =>
+  w.pods.filter((pod) => pod.member === member && !pod.deleting).at(-1);
+export const volumeOf = (w: World, member: string): SimVolume | undefined =>
+  w.volumes.filter((volume) => volume.member === member && !volume.deleting).at(-1);
+
+/** The container ends and starts again; what happens to its disk meanwhile is the caller's business. */
+export const restartContainer = (w: World, member: string): void => {
+  const pod = podOf(w, member);
+  if (pod?.container.running) stopContainer(pod, { code: 137, message: '' });
+};
+
+/** Another cluster's data, as if the volume had been exchanged, in the very directory where this member's should be. */
+export const foreignDisk = (w: World, member: string): void => {
+  const volume = volumeOf(w, member);
+  if (volume === undefined) return;
+  const id = 'f00d';
+  if (!w.etcd.some((etcd) => etcd.id === id)) {
+    w.etcd.push({
+      id,
+      members: [
+        {
+          id: 'f1',
+          name: 'elsewhere',
+          peerURLs: ['http://elsewhere:2380'],
+          clientURLs: ['http://elsewhere:2379'],
+          isLearner: false,
+        },
+      ],
+      revision: 1_000n,
+      leader: undefined,
+      foreign: true,
+      served: true,
+    });
+  }
+  volume.disk = { directory: volume.name, clusterID: id, memberID: 'f1', revision: 1_000n };
+};
