@@ -1,0 +1,44 @@
+/**
+ * `npm run bench [-- bootstrap function breaker settled scale]`: what the operator costs and how long it takes, beside the
+ * budgets. Figures tell of this machine at this moment; a budget that is missed is printed as such and fails nothing.
+ */
+import { loadavg } from 'node:os';
+import { connect } from '../cluster/cluster.ts';
+import { installOperator } from '../cluster/install.ts';
+import { benchBootstrap, benchBreaker, benchScale, benchSettled } from './cluster.ts';
+import { benchFunction, type Measurement } from './function.ts';
+
+const onCluster =
+  (bench: () => Promise<Measurement[]>): (() => Promise<Measurement[]>) =>
+  async () => {
+    await installOperator(await connect());
+    return bench();
+  };
+
+const benches: Readonly<Record<string, () => Promise<Measurement[]>>> = {
+  function: benchFunction,
+  bootstrap: onCluster(benchBootstrap),
+  scale: onCluster(benchScale),
+  breaker: onCluster(benchBreaker),
+  settled: onCluster(benchSettled),
+};
+
+const shown = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(2));
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in benches));
+if (unknown.length > 0) {
+  console.error(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
+  process.exitCode = 1;
+} else {
+  for (const [name, bench] of Object.entries(benches)) {
+    if (asked.length > 0 && !asked.includes(name)) continue;
+    console.log(`\n== ${name} (load of the machine before: ${(loadavg()[0] ?? 0).toFixed(1)})`);
+    for (const { what, value, unit, budget } of await bench()) {
+      const verdict = budget === undefined ? '' : `  budget ${budget} ${unit}  ${value <= budget ? 'kept' : 'MISSED'}`;
+      console.log(`${what.padEnd(58)}${`${shown(value)} ${unit}`.padStart(12)}${verdict}`);
+    }
+  }
+  // Watches and keep-alive connections would hold the process.
+  process.exit(0);
+}

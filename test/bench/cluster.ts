@@ -1,0 +1,199 @@
+/**
+ * How long claims take on the real cluster, measured as a person waits: from the moment the claim is sent until the claim is
+ * Ready and all members are behind the client Service, both seen by watches. Images are on the nodes beforehand.
+ */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
+import { clientServiceName } from '../../api/names.ts';
+import type { Resource } from '../../runtime/ports/kube.ts';
+import { claim, conditionOf, inMemory, nothingLeft, ready } from '../e2e/claim.ts';
+import { follow } from '../e2e/history.ts';
+import { oneCluster } from '../e2e/identity.ts';
+import { connected, MARK, type Place, placeIn, seenKinds } from '../e2e/place.ts';
+import { BREAKER_TOKENS, versionsIn, watchBreaker } from '../e2e/traffic.ts';
+import type { Measurement } from './function.ts';
+
+const RUNS = 5;
+const GIVE_UP_MS = 300_000;
+
+/** The peer this API comes from, measured on the same kind of cluster with the same images and volumes: its best and worst. */
+const PEER = {
+  disk: { best: 32, worst: 35 },
+  memory: { best: 35, worst: 38 },
+  grow: { best: 22, worst: 24 },
+  shrink: { best: 0.9, worst: 0.9 },
+  memoryPod: { best: 15, worst: 15 },
+} as const;
+
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
+export const median = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
+};
+
+const inPlace = async <T>(body: (place: Place) => Promise<T>): Promise<T> => {
+  const connection = await connected();
+  const name = `bench-${randomBytes(3).toString('hex')}`;
+  await connection.kube.create(seenKinds.namespaces, {
+    metadata: { name, labels: { [MARK]: 'true', 'pod-security.kubernetes.io/enforce': 'restricted' } },
+  });
+  const place = placeIn(connection, name);
+  try {
+    return await body(place);
+  } finally {
+    await connection.kube.delete({ resource: seenKinds.namespaces, name });
+  }
+};
+
+/** Seconds from `change` until the claim in its new form is Ready with as many Pods open to clients as it asks for. */
+const timed = async (place: Place, name: string, change: () => Promise<number>): Promise<number> => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let wanted = Number.POSITIVE_INFINITY;
+  let seen: EtcdCluster | undefined;
+  const open = new Map<string, number>();
+  const look = (): void => {
+    const current = seen?.status?.observedGeneration === seen?.metadata.generation;
+    const isReady = seen !== undefined && current && conditionOf(seen, 'Ready')?.status === 'True';
+    const pods = [...open.values()].reduce((sum, count) => sum + count, 0);
+    if (isReady && seen?.spec.replicas === wanted && pods === wanted) resolve();
+  };
+  await using _claims = await follow<EtcdCluster>(
+    place.kube,
+    seenKinds.etcdclusters as Resource<EtcdCluster>,
+    place,
+    ({ object }) => {
+      if (object.metadata.name !== name) return;
+      seen = object;
+      look();
+    },
+  );
+  await using _slices = await follow(
+    place.kube,
+    seenKinds.endpointslices,
+    { ...place, labelSelector: `kubernetes.io/service-name=${clientServiceName(name)}` },
+    ({ type, object }) => {
+      const ready = object.endpoints.filter(({ conditions }) => conditions?.ready === true).length;
+      open.set(object.metadata.name, type === 'DELETED' ? 0 : ready);
+      look();
+    },
+  );
+  const began = performance.now();
+  wanted = await change();
+  look();
+  const timeout = new AbortController();
+  const late = await Promise.race([
+    promise.then(() => false),
+    pause(GIVE_UP_MS, true, { signal: timeout.signal }).catch(() => true),
+  ]);
+  timeout.abort();
+  if (late) throw new Error(`${name} was not ready after ${GIVE_UP_MS / 1000} s`);
+  return (performance.now() - began) / 1000;
+};
+
+const bringUp = (storage: EtcdCluster['spec']['storage']): Promise<number> =>
+  inPlace(async (place) => {
+    const wanted = claim('bench', storage === undefined ? {} : { storage });
+    const seconds = await timed(place, 'bench', async () => {
+      await place.kube.create(seenKinds.etcdclusters, {
+        ...wanted,
+        metadata: { ...wanted.metadata, namespace: place.namespace },
+      } as never);
+      return 3;
+    });
+    await oneCluster(place, 'bench', 3);
+    await place.kube.delete({ resource: seenKinds.etcdclusters, namespace: place.namespace, name: 'bench' });
+    // The next one starts on a cluster that is at rest again.
+    await nothingLeft(place, 'bench', { deadlineMs: 120_000 });
+    return seconds;
+  });
+
+const compared = (
+  what: string,
+  seconds: readonly number[],
+  peer: { readonly best: number; readonly worst: number },
+  ratio: number,
+): Measurement[] => {
+  const middle = median(seconds);
+  say(
+    `${what}: ${seconds.map((one) => one.toFixed(1)).join(', ')} s; median ${middle.toFixed(1)} s, ` +
+      `${(middle / peer.best).toFixed(2)} to ${(middle / peer.worst).toFixed(2)} × the peer's ` +
+      `${peer.best === peer.worst ? peer.best : `${peer.best}–${peer.worst}`} s`,
+  );
+  return [
+    { what: `${what}, median of ${seconds.length}`, value: middle, unit: 's' },
+    // Against its best: a ratio that only holds against a bad day of the other's would be no promise.
+    { what: `${what}, ratio to the peer`, value: middle / peer.best, unit: '×', budget: ratio },
+  ];
+};
+
+const repeated = async (work: () => Promise<number>): Promise<number[]> => {
+  const results: number[] = [];
+  for (let run = 0; run < RUNS; run++) results.push(await work());
+  return results;
+};
+
+export const benchBootstrap = async (): Promise<Measurement[]> => [
+  ...compared(
+    'claim applied → 3 voters ready, volumes',
+    await repeated(() => bringUp({ size: '1Gi' })),
+    PEER.disk,
+    0.3,
+  ),
+  ...compared('claim applied → 3 voters ready, memory', await repeated(() => bringUp(inMemory)), PEER.memory, 0.3),
+];
+
+export const benchScale = (): Promise<Measurement[]> =>
+  inPlace(async (place) => {
+    await place.apply(claim('bench'));
+    await ready(place, 'bench');
+    const to = (replicas: number) => async (): Promise<number> => {
+      await place.kube.mergePatch(
+        { resource: seenKinds.etcdclusters, namespace: place.namespace, name: 'bench' },
+        { spec: { replicas } },
+      );
+      return replicas;
+    };
+    const grown = await timed(place, 'bench', to(5));
+    await oneCluster(place, 'bench', 5);
+    const shrunk = await timed(place, 'bench', to(3));
+    await oneCluster(place, 'bench', 3);
+    return [
+      ...compared('scale 3 → 5', [grown], PEER.grow, 0.5),
+      // The peer was timed until etcd's list was right; this waits until the claim says so too, which is later.
+      ...compared('scale 5 → 3, until the claim is Ready', [shrunk], PEER.shrink, 1),
+    ];
+  });
+
+export const benchBreaker = (): Promise<Measurement[]> =>
+  inPlace(async (place) => {
+    await using breaker = await watchBreaker(place);
+    await place.apply(claim('bench', { replicas: 9, storage: inMemory }));
+    await ready(place, 'bench', { deadlineMs: 180_000 });
+    say(
+      `Responsive was ${breaker.opened() ? 'NOT ' : ''}True throughout; fewest tokens left: ${breaker.least()} of ${BREAKER_TOKENS}`,
+    );
+    return [{ what: 'breaker tokens for bringing up 9 members', value: breaker.tokens(), unit: '', budget: 80 }];
+  });
+
+export const benchSettled = (): Promise<Measurement[]> =>
+  inPlace(async (place) => {
+    const seconds = Number(process.env.ETCD_OPERATOR_SETTLED_SECONDS ?? 300);
+    await place.apply(claim('disk'), claim('ram', { storage: inMemory }));
+    await ready(place, 'disk');
+    await ready(place, 'ram');
+    await pause(20_000);
+    const before = await versionsIn(place);
+    await pause(seconds * 1000);
+    const after = await versionsIn(place);
+    const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
+      (one) => before.get(one) !== after.get(one),
+    );
+    if (changed.length > 0) say(`written: ${changed.join(', ')}`);
+    return [{ what: `objects written in ${seconds} settled seconds`, value: changed.length, unit: '', budget: 0 }];
+  });

@@ -1,0 +1,133 @@
+/**
+ * The runtime killed in the middle of what it does, and away for a while. It runs as a process of this machine here, since
+ * kubelets start a container that is killed again and again ever later.
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parse, stringify } from 'yaml';
+import { runtimeName, systemNamespace } from '../../../deploy/names.ts';
+import { claim, inMemory, podOf, podsOf, quorumIn, ready } from '../claim.ts';
+import { writer } from '../client.ts';
+import { eventually, notYet } from '../eventually.ts';
+import { leaderAndFollower, oneCluster, reachable, selfOf } from '../identity.ts';
+import { connected, inNamespace, type Place } from '../place.ts';
+import { hostRuntime, withoutRuntime } from '../runtime.ts';
+
+const { cluster } = await connected();
+const skip = cluster.local ? false : 'the runtime must reach the Pods from here';
+
+const KILLS = 20;
+const ROUNDS = 4;
+
+/** The admin's kubeconfig with the rights of the runtime's own account in place of the admin's. */
+const runtimeKubeconfig = async (folder: string): Promise<string> => {
+  const token = await cluster.kubectl(['-n', systemNamespace, 'create', 'token', runtimeName, '--duration=1h']);
+  const config = parse(await readFile(cluster.kubeconfigPath, 'utf8')) as { users: { name: string; user: unknown }[] };
+  for (const entry of config.users) entry.user = { token: token.trim() };
+  const file = join(folder, 'kubeconfig');
+  await writeFile(file, stringify(config), { mode: 0o600 });
+  return file;
+};
+
+/** Every cluster ID under which members of `name` ever agreed on a leader, looked at all the time. */
+const watchFormations = (place: Place, name: string): { seen: Map<string, string>; stop: () => Promise<void> } => {
+  const seen = new Map<string, string>();
+  let stopped = false;
+  const run = async (): Promise<void> => {
+    while (!stopped) {
+      const pods = reachable(await podsOf(place, name).catch(() => []));
+      const selves = await Promise.all(pods.map((pod) => selfOf(place, pod, 400).catch(() => undefined)));
+      for (const self of selves) if (self !== undefined && self.leaderID !== '0') seen.set(self.clusterID, self.pod);
+      await pause(150);
+    }
+  };
+  const running = run();
+  return {
+    seen,
+    stop: async () => {
+      stopped = true;
+      await running;
+    },
+  };
+};
+
+describe('the runtime', { skip }, () => {
+  test(
+    `killed with SIGKILL at ${KILLS} random moments of bootstraps leaves one cluster with one ID each time`,
+    inNamespace('killed', async (place, t) => {
+      const folder = await mkdtemp(join(tmpdir(), 'etcd-operator-e2e-'));
+      try {
+        const kubeconfig = await runtimeKubeconfig(folder);
+        await withoutRuntime(cluster, async () => {
+          const runtime = await hostRuntime(cluster, { logFile: join(folder, 'runtime.log'), kubeconfig });
+          try {
+            const waits: number[] = [];
+            for (let round = 0; round < ROUNDS; round++) {
+              const names = [`disk-${round}`, `ram-${round}`];
+              const formations = names.map((name) => watchFormations(place, name));
+              try {
+                await place.apply(claim(names[0] ?? ''), claim(names[1] ?? '', { storage: inMemory }));
+                for (let kill = 0; kill < KILLS / ROUNDS; kill++) {
+                  // A start takes half a second: shorter waits kill it before it acts, longer ones in all later moments.
+                  const wait = Math.round(Math.random() * 2_500);
+                  waits.push(wait);
+                  await pause(wait);
+                  await runtime.kill();
+                }
+                for (const [index, name] of names.entries()) {
+                  await ready(place, name, { deadlineMs: 120_000 });
+                  const { clusterID } = await oneCluster(place, name, 3);
+                  assert.deepEqual([...(formations[index]?.seen.keys() ?? [])], [clusterID], 'cluster IDs that formed');
+                  t.diagnostic(`${name}: attempt ${(await quorumIn(place, name)).status?.bootstrap?.attempt}`);
+                }
+              } finally {
+                await Promise.all(formations.map(({ stop }) => stop()));
+              }
+              await place.kubectl(['delete', 'etcdcluster', '--all', '--wait=false']);
+            }
+            t.diagnostic(`killed after ${waits.join(', ')} ms; started ${runtime.starts()} times`);
+            // It must also be able to take away what it was killed over.
+            await eventually('all is gone', async () => {
+              const left = await podsOf(place, 'disk-3');
+              if (left.length > 0) notYet(`${left.length} Pods`);
+            });
+          } catch (error) {
+            const log = await readFile(join(folder, 'runtime.log'), 'utf8');
+            const why = error instanceof Error ? error.message : String(error);
+            throw new Error(`${why}\nlog of the killed runtime:\n${log.slice(-6_000)}`, { cause: error });
+          } finally {
+            await runtime.stop();
+          }
+        });
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    }),
+  );
+
+  test(
+    'away while a Pod is deleted costs no client anything, and back again starts it with the same identity',
+    inNamespace('away', async (place, t) => {
+      await place.apply(claim('demo'));
+      await ready(place, 'demo');
+      const before = await oneCluster(place, 'demo', 3);
+      const { follower } = await leaderAndFollower(place, 'demo');
+      const { metadata } = await podOf(place, follower);
+      await using writes = await writer(place, 'demo');
+      await withoutRuntime(cluster, async () => {
+        await place.kubectl(['delete', 'pod', metadata.name, '--timeout=60s'], { timeoutMs: 70_000 });
+        assert.equal((await podsOf(place, 'demo')).length, 2);
+      });
+      await ready(place, 'demo');
+      assert.deepEqual(await oneCluster(place, 'demo', 3), before);
+      const written = await writes.stop();
+      t.diagnostic(`writes: ${JSON.stringify(written)}`);
+      assert.deepEqual(written.lost, []);
+      assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
+    }),
+  );
+});
