@@ -5,6 +5,7 @@
 export const REASONS = {
   // Nothing to do
   Serving: 'The member serves clients. Nothing to do.',
+  Accepted: 'The claim is carried out as it is written. Nothing to do.',
   Settled: 'The cluster is as asked. Nothing to do.',
   QuorumHealthy: 'Every member serves. Nothing to do.',
   QuorumAvailable: 'A majority serves, not everyone. See which member is missing and why in its own conditions.',

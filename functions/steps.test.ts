@@ -71,6 +71,7 @@ const quorumWith = (
   status: {
     phase: 'Running',
     clusterID: 'ef37ad9dc622a7c4',
+    version: '3.6.16',
     observedGeneration: 1,
     conditions: Object.entries(conditions).map(([type, status]) => ({ type, status, reason: 'Settled', message: 'x' })),
     ...more.status,
@@ -374,7 +375,7 @@ describe('status', () => {
       const response = compose(request('Status', world));
       assert.deepEqual(
         response.conditions?.map(({ type }) => type),
-        CONDITIONS,
+        ['Accepted', ...CONDITIONS],
       );
     }
   });
@@ -399,11 +400,24 @@ describe('status', () => {
     });
     const response = compose(request('Status', { observed: { quorum } }));
     assert.deepEqual(response.conditions, [
+      { type: 'Accepted', status: 'True', reason: 'Accepted' },
       { type: 'Available', status: 'False', reason: 'Settled', message: 'x' },
       { type: 'Progressing', status: 'True', reason: 'Settled', message: 'x' },
       { type: 'Degraded', status: 'True', reason: 'Settled', message: 'x' },
       { type: 'Stalled', status: 'True', reason: 'Settled', message: 'x' },
     ]);
+  });
+
+  test('a version that cannot follow the one that runs is refused: members stay as accepted last, and the claim says what to set', () => {
+    const world = { ...settled, spec: { version: '3.8.0' } };
+    const members = compose(request('Members', world)).desired?.resources ?? {};
+    const versions = Object.entries(members).map(([, { resource }]) => record(record(resource).spec).version);
+    assert.deepEqual([...new Set(versions)], ['3.6.16']);
+    const response = compose(request('Status', world));
+    assert.equal(conditionOf(response, 'Accepted')?.status, 'False');
+    assert.equal(conditionOf(response, 'Accepted')?.reason, 'UpgradeRefused');
+    assert.match(conditionOf(response, 'Accepted')?.message ?? '', /one at a time; set version to 3\.7\.x first/);
+    assert.equal(conditionOf(response, 'Stalled')?.status, 'True');
   });
 
   test('a change of the claim shows as progressing in the very call that carries it out, so that nobody who waits is told too soon', () => {

@@ -2,6 +2,7 @@
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import { API_VERSION, clusterLabels, LABELS } from '../../api/names.ts';
+import { accepted } from '../composing/accepted.ts';
 import { additionalMetadataOf, metadataWith } from '../composing/additional-metadata.ts';
 import { type Claim, claimOf, record } from '../composing/claim.ts';
 import { isTrue } from '../composing/conditions.ts';
@@ -23,7 +24,7 @@ import { isMemory, memberTemplate, volumeClaimTemplate } from './member-pod.ts';
 
 export const composeMembers: Compose = renderable((request) => {
   renderVersionOf(request);
-  const claim = claimOf(request);
+  const { claim } = accepted(request, claimOf(request));
   const imageRepository = inputOf(request).imageRepository;
   const slots = slotsOf(request, claim);
   const resources: Record<string, Resource> = { [QUORUM_KEY]: quorum(request, claim) };

@@ -3,6 +3,7 @@ import type { EtcdClusterStatus } from '../../api/etcdcluster.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { API_VERSION, memberSelector } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
+import { accepted } from '../composing/accepted.ts';
 import { type Claim, claimOf, record } from '../composing/claim.ts';
 import { conditionOf, isTrue } from '../composing/conditions.ts';
 import type { Compose, Condition, RunFunctionRequest } from '../composing/exchange.ts';
@@ -16,7 +17,7 @@ type ProjectedStatus = Omit<EtcdClusterStatus, 'conditions'>;
 
 export const composeStatus: Compose = renderable((request) => {
   renderVersionOf(request);
-  const claim = claimOf(request);
+  const { claim, refusal } = accepted(request, claimOf(request));
   const quorum = quorumOf(request);
   const before = record(request.desired?.composite?.resource);
   return respond(request, {
@@ -30,10 +31,21 @@ export const composeStatus: Compose = renderable((request) => {
       // Explicit: derived from the keys, Ready would wait for whatever a platform team's own steps add without a flag.
       ready: isTrue(quorum, 'Ready') && !isDeleting(quorum) ? 'True' : 'False',
     },
-    conditions: conditions(request, claim),
+    conditions: [acceptance(refusal), ...conditions(request, claim).map((condition) => stalledBy(condition, refusal))],
     ttlSeconds: ttlSeconds(request, claim),
   });
 });
+
+const acceptance = (refusal: string | undefined): Condition =>
+  refusal === undefined
+    ? { type: 'Accepted', status: 'True', reason: 'Accepted' satisfies Reason }
+    : { type: 'Accepted', status: 'False', reason: 'UpgradeRefused' satisfies Reason, message: refusal };
+
+/** Whoever waits for this claim waits for a person: tools that follow kstatus read that from Stalled. */
+const stalledBy = (condition: Condition, refusal: string | undefined): Condition =>
+  refusal === undefined || condition.type !== 'Stalled' || condition.status === 'True'
+    ? condition
+    : { type: 'Stalled', status: 'True', reason: 'UpgradeRefused' satisfies Reason, message: refusal };
 
 const PROJECTED = ['Available', 'Progressing', 'Degraded', 'Stalled'] as const;
 
