@@ -170,6 +170,7 @@ const seenVolume = async (
     clusterID: note(ANNOTATIONS.clusterID),
     memberID: note(ANNOTATIONS.memberID),
     revisionFloor: floor !== undefined && /^\d+$/.test(floor) ? BigInt(floor) : undefined,
+    requested: volume.spec?.resources?.requests?.storage,
     trouble: await volumeTrouble(world, volume, signal),
   };
 };
@@ -275,8 +276,10 @@ const needsExactness = (
     (quorum.status.clusterUID !== undefined && quorum.status.clusterUID !== uid) ||
     (budget !== undefined && budget.controllerUID !== uid) ||
     members.some(
-      ({ deleting, pods, status, firstClaim }) =>
+      ({ deleting, pods, volumes, spec, status, firstClaim }) =>
         deleting ||
+        (spec.storage.medium !== 'Memory' &&
+          pods.some(({ name }) => !volumes.some((volume) => volume.name === name && !volume.deleting))) ||
         (status.incarnation !== undefined && !pods.some((pod) => !pod.deleting)) ||
         (firstClaim !== undefined && firstClaim !== uid) ||
         pods.some((pod) => pod.controllerUID !== uid || pod.phase === 'Failed' || pod.phase === 'Succeeded'),

@@ -17,7 +17,7 @@ import {
   relocked,
 } from './member-config.ts';
 import type { Observed, SeenPod, SeenVolume } from './observed.ts';
-import { isOutdated, nextToRoll, outdatedIdle, rolloutRefusal } from './rollout.ts';
+import { isOutdated, nextToRoll, outdatedIdle, rolloutRefusal, volumesToGrow } from './rollout.ts';
 import { classify, isHealthyVoter, isLeader, majority, type Situation, type Slot, sketch } from './situation.ts';
 import type { ObjectName, Placement, Step } from './steps.ts';
 
@@ -68,11 +68,15 @@ const refusalOf = ({ member }: Slot): Reason | undefined =>
 const isRefused = (slot: Slot): boolean => refusalOf(slot) !== undefined && !slot.member.retry;
 
 const isPodless = ({ pod }: Slot): boolean => pod === undefined || isTerminal(pod);
-/** The data of a slot lives in its volume, and in memory as long as its Pod. A Pod without a node never had any. */
+const isVolumeless = ({ volume }: Slot): boolean => volume === undefined || volume.deleting;
+/** The data of a slot lives in its volume, and in memory as long as its Pod. */
 const isDataless = (slot: Slot): boolean =>
   slot.volatile
-    ? isPodless(slot)
-    : (slot.pod === undefined || slot.pod.node === undefined) && (slot.volume === undefined || slot.volume.deleting);
+    ? isPodless(slot) || isStranded(slot)
+    : (slot.pod === undefined || isStranded(slot)) && isVolumeless(slot);
+/** A Pod without a node has never run, and one whose volume went before that never will. */
+const isStranded = (slot: Slot): boolean =>
+  !slot.memory && slot.pod !== undefined && slot.pod.node === undefined && isVolumeless(slot);
 
 /** Whether the volume was deleted and waits for the Pod to end. */
 const livesOnlyIn = ({ pod, volume }: Slot): boolean =>
@@ -1027,6 +1031,12 @@ const starting: Rule = {
   },
 };
 
+/** Last: a StorageClass that cannot grow its volumes must keep nothing else waiting. */
+const grow: Rule = {
+  name: 'grow',
+  answer: (s) => (s.latch === undefined ? undefined : volumesToGrow(s)),
+};
+
 export const RULES: readonly Rule[] = [
   deletion,
   dismiss,
@@ -1051,6 +1061,7 @@ export const RULES: readonly Rule[] = [
   held,
   roll,
   starting,
+  grow,
 ];
 
 export const plan = (seen: Observed): Decision => {
