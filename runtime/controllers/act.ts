@@ -30,14 +30,16 @@ import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
 
 export type Outcome =
-  /** Look again at once. */
-  | { readonly was: 'done' }
+  /** Look again, at once where nothing else is said. */
+  | { readonly was: 'done'; readonly recheckMs?: number }
   /** Nothing wrong, nothing done: look again after a moment. */
   | { readonly was: 'early'; readonly recheckMs: number; readonly why: string }
   /** Refused or failed; the pass reports it and backs off. */
   | { readonly was: 'refused'; readonly fault: StepFault };
 
 const DONE: Outcome = { was: 'done' };
+/** A deletion shows only when the watch tells of it, and that wakes the pass; looking at once would only repeat it. */
+const ASKED_TO_GO: Outcome = { was: 'done', recheckMs: 200 };
 const EARLY_MS = 200;
 const UNHEALTHY_MS = 1_000;
 
@@ -66,16 +68,17 @@ const patchPod = async (
       ),
     );
   } catch (error) {
-    // Gone, or another Pod under this name: the next pass sees that.
-    if (!isFault(error, 'NotFound', 'Conflict')) throw error;
+    // Gone: the next pass sees that.
+    if (!isFault(error, 'NotFound')) throw error;
   }
 };
 
+/** False where there is no such volume. A write that did not happen for any other reason is told by a fault. */
 const patchVolume = async (
   { world, seen, signal }: Scene,
   name: string,
   metadata: Record<string, unknown>,
-): Promise<void> => {
+): Promise<boolean> => {
   try {
     keep(
       world.caches.volumes,
@@ -85,8 +88,10 @@ const patchVolume = async (
         { signal, fieldManager: FIELD_MANAGER },
       ),
     );
+    return true;
   } catch (error) {
-    if (!isFault(error, 'NotFound', 'Conflict')) throw error;
+    if (!isFault(error, 'NotFound')) throw error;
+    return false;
   }
 };
 
@@ -289,7 +294,8 @@ const admit = async (scene: Scene, pod: Extract<Step, { do: 'Admit' }>['pods'][n
   if (pod.volume !== undefined) {
     const present = seen.members.flatMap(({ volumes }) => volumes).find(({ name }) => name === pod.volume);
     const floor = present?.revisionFloor ?? 0n;
-    await patchVolume(scene, pod.volume, {
+    // A member that serves without its identity on its volume could later be started on an empty one.
+    const noted = await patchVolume(scene, pod.volume, {
       annotations: {
         [ANNOTATIONS.clusterID]: pod.clusterID,
         [ANNOTATIONS.memberID]: pod.memberID,
@@ -297,6 +303,7 @@ const admit = async (scene: Scene, pod: Extract<Step, { do: 'Admit' }>['pods'][n
         ...(clusterUID === undefined ? {} : { [ANNOTATIONS.clusterUID]: clusterUID }),
       },
     });
+    if (!noted) return;
   }
   await patchPod(scene, pod, {
     labels: { [LABELS.role]: ROLE_VOTER },
@@ -468,7 +475,7 @@ const dropFinalizer = async (
   }
 };
 
-const retain = (scene: Scene, { name, uid }: ObjectName): Promise<void> =>
+const retain = (scene: Scene, { name, uid }: ObjectName): Promise<boolean> =>
   // Without the label nothing of ours will ever touch it again, nor take it for a volume of a later cluster.
   patchVolume(scene, name, {
     uid,
@@ -520,7 +527,7 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'ClearAttempt':
       await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
       await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));
-      return DONE;
+      return ASKED_TO_GO;
     case 'BringUp': {
       const faults = await Promise.all(step.places.map((place) => bringUp(scene, place)));
       const fault = faults.find((one) => one !== undefined);
@@ -560,11 +567,11 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       const status = slot === undefined ? undefined : memberStatus(decision.situation, slot);
       if (status !== undefined) await writeMember(scene, step.member, status);
       await deleteObject(scene, resources.pods, step.pod);
-      return DONE;
+      return ASKED_TO_GO;
     }
     case 'DeletePods':
       await deletePods(scene, step.pods);
-      return DONE;
+      return ASKED_TO_GO;
     case 'SetBudget':
       await setBudget(scene, step);
       return DONE;
@@ -602,7 +609,7 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'Retire':
       await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
       await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));
-      return DONE;
+      return ASKED_TO_GO;
     case 'EndOperation':
       await endOperation(scene, step);
       return DONE;
@@ -611,7 +618,7 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return DONE;
     case 'Teardown':
       await teardown(scene, step);
-      return DONE;
+      return ASKED_TO_GO;
     default:
       return step satisfies never;
   }

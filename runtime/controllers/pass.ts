@@ -236,7 +236,7 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
       outcome = { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
     }
     if (outcome.was === 'done') {
-      if (memory.repeats < STUBBORN) return { decision, outcome: 'applied', againMs: 0 };
+      if (memory.repeats < STUBBORN) return { decision, outcome: 'applied', againMs: outcome.recheckMs ?? 0 };
       if (memory.repeats === STUBBORN)
         log.warn({ ...fields, repeats: memory.repeats }, 'the same step again and again');
       return { decision, outcome: 'early', againMs: STUBBORN_MS };

@@ -528,6 +528,8 @@ const adding = (
     }
     return wait('Adding', `${target} has not started yet`, RETRY_MS);
   }
+  // It cannot be locked any more, and what is promoted now would be a voter that is down.
+  if (pod.deleting) return wait('Adding', `the Pod of ${target} is ending`, RETRY_MS);
   if (pod.container.state === 'running' && slot.identity.is === 'proven') {
     // From its first vote on it must not be able to start on an empty disk.
     const locking = locked(s, slot);
