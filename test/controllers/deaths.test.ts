@@ -16,7 +16,6 @@ describe('wherever the runtime dies, another process brings the story to the sam
         const played = await playStory(story, death).catch((error: unknown) => {
           throw new Error(`${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
         });
-        assert.equal(played.stage.lives, 2, `${where}: it did die`);
         assert.deepEqual(played.ending, ending, where);
       }
     });

@@ -45,6 +45,8 @@ export const playStory = async (story: Story, death?: Death): Promise<Played> =>
     stage.close();
     assertSound(stage);
     assert.deepEqual(stage.thrown, [], 'no pass fails');
+    assert.deepEqual(stage.stubborn, [], 'no step is taken again and again');
+    assert.ok(death === undefined || number > death.atWrite, 'the write to die at was reached');
     return { stage, ending: await endingOf(stage), writes: stage.writes.slice(first) };
   } catch (error) {
     stage.close();

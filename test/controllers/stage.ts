@@ -75,6 +75,8 @@ export type Stage = {
   readonly last: PassResult | undefined;
   /** What must never be seen. Empty in a good run. */
   readonly wrongs: string[];
+  /** Steps that were taken twenty times in a row. Right only while the caches are old. */
+  readonly stubborn: readonly string[];
   /** Passes that ended by an exception. */
   readonly thrown: string[];
   /** How often the process was started. */
@@ -154,6 +156,7 @@ export const openStage = (): Stage => {
   const diary: string[] = [];
   const steps = new Map<string, number>();
   const wrongs: string[] = [];
+  const stubborn: string[] = [];
   const thrown: string[] = [];
 
   const list = <T extends KubeObject>(resource: Resource<T>): Stored<T>[] =>
@@ -351,7 +354,7 @@ export const openStage = (): Stage => {
       (fields: object, message: string): void => {
         const { veto } = fields as { veto?: string };
         if (level === 'error') wrongs.push(`${message}: ${veto ?? JSON.stringify(fields)}`);
-        if (message === 'the same step again and again') wrongs.push(`${message}: ${JSON.stringify(fields)}`);
+        if (message === 'the same step again and again') stubborn.push(`${message}: ${JSON.stringify(fields)}`);
       };
     const world: World = {
       kube,
@@ -481,6 +484,7 @@ export const openStage = (): Stage => {
       return runtime?.last;
     },
     wrongs,
+    stubborn,
     thrown,
     get lives() {
       return lives;
