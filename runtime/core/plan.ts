@@ -687,6 +687,7 @@ const configure: Rule = {
     const pods = s.held.flatMap((slot) => {
       // A learner is configured by the operation that brings it up.
       if (slot.member.name === target && !(slot.entry.known && slot.entry.value?.isLearner === false)) return [];
+      if (slot.entry.known && slot.entry.value === undefined) return [];
       return locked(s, slot) ?? [];
     });
     return pods.length === 0
@@ -735,6 +736,10 @@ const dataLost: Rule = {
   },
 };
 
+/** A Pod that is gone and that nobody makes again, since etcd would not start as the claim wants it. */
+const refusedToStart = (s: Situation): Step | undefined =>
+  refusedSpec(s.held.filter((slot) => slot.pod === undefined && !slot.member.deleting));
+
 const quorumLost: Rule = {
   name: 'quorum lost',
   answer: (s) => {
@@ -742,11 +747,17 @@ const quorumLost: Rule = {
     const answering = s.held.filter(({ pod }) => pod?.etcd.known === true);
     const led = answering.filter(({ pod }) => pod?.etcd.known === true && pod.etcd.value.leaderId !== undefined);
     const voters = s.quorum?.status.voters?.length ?? s.held.length;
-    if (led.length >= majority(voters)) return undefined;
-    const missing = s.held.filter((slot) => !led.includes(slot)).map(({ member }) => member.name);
+    // Where the kubelet finds a silent member ready, it is the runtime that is cut off, not the member.
+    const cutOff = s.held.filter(({ pod }) => pod?.etcd.known === false && pod.ready && !pod.deleting);
+    if (led.length + cutOff.length >= majority(voters)) return undefined;
+    const refused = refusedToStart(s);
+    if (refused !== undefined) return refused;
+    const missing = s.held.filter((slot) => !answering.includes(slot)).map(({ member }) => member.name);
     return wait(
       'QuorumLost',
-      `${led.length} of ${voters} voters are connected, ${majority(voters)} are needed; missing: ${missing.join(', ')}`,
+      missing.length === 0
+        ? `all ${voters} voters answer, but only ${led.length} know of a leader`
+        : `${answering.length} of ${voters} voters answer, ${majority(voters)} are needed; missing: ${missing.join(', ')}`,
       RETRY_MS,
     );
   },
@@ -1022,6 +1033,8 @@ const starting: Rule = {
   answer: (s) => {
     const late = s.held.filter((slot) => !slot.serving);
     if (late.length === 0) return undefined;
+    const refused = refusedToStart(s);
+    if (refused !== undefined) return refused;
     const refusal = late
       .map((slot) => (isRefused(slot) ? refusalOf(slot) : undefined))
       .find((one) => one !== undefined);

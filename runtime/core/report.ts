@@ -168,7 +168,8 @@ const isSpare = (s: Situation, { member }: Slot): boolean =>
 export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   const { member, incarnation, pod, volume, memory, identity, entry } = slot;
   const operation = s.quorum?.status.operation;
-  const leaving = operation?.target === member.name && operation.kind !== 'AddMember';
+  const leaving =
+    operation?.target === member.name && (operation.kind === 'RemoveMember' || operation.kind === 'ReplaceMember');
   if (incarnation === undefined) {
     return member.status.phase === 'Removed' || isSpare(s, slot)
       ? report('Removed', 'Removed', 'it has left the cluster and its volume is gone')
@@ -188,8 +189,8 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
     return report('Paused', 'Paused', 'replicas is 0: identity and volume are kept');
   }
   const begun = member.claimedPod === incarnationName(member.name, incarnation);
-  if (slot.serving && volume?.deleting === true) {
-    return report('Voter', 'VolumeLost', `volume ${volume.name} is being deleted and ends with its Pod`, true);
+  if (slot.serving && !memory && (volume === undefined || volume.deleting)) {
+    return report('Voter', 'VolumeLost', 'its volume was deleted: its data ends with its Pod', true);
   }
   if (s.latch !== undefined && begun && memory && (pod === undefined || hasEnded(pod))) {
     return report('Failed', 'MemoryLost', 'its Pod is gone and with it its data', true);
@@ -283,6 +284,8 @@ const ordered = (before: object, like: object): object => {
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+const REFUSALS = new Set<string>(['ForeignData', 'ForeignIdentity', 'RevisionTooLow'] satisfies Reason[]);
+
 const TROUBLE = new Set<string>([
   'Unschedulable',
   'VolumeNotProvisioned',
@@ -355,7 +358,9 @@ const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQ
   if (s.quorum?.status.phase === 'Bootstrapping' && serving < replicas && serving < s.held.length)
     return 'Bootstrapping';
   const joining = s.quorum?.status.operation?.kind === 'AddMember' ? s.quorum.status.operation.target : undefined;
-  return s.held.every((slot) => slot.serving || slot.member.name === joining) ? 'Running' : 'Degraded';
+  return s.held.length > 0 && s.held.every((slot) => slot.serving || slot.member.name === joining)
+    ? 'Running'
+    : 'Degraded';
 };
 
 const sentence = ({ troubles }: Picture): string =>
@@ -366,7 +371,10 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const { step } = decision;
   const [trouble] = troubles;
   const asks = step.do === 'AskHuman' ? { reason: step.reason, message: step.message } : undefined;
-  const refusedData = troubles.find(({ said }) => said.phase === 'Failed');
+  // What cannot come back is replaced without anybody's help, as long as there is a quorum to do it by.
+  const stuck = troubles.find(
+    ({ said }) => REFUSALS.has(said.reason) || (phase === 'QuorumLost' && said.phase === 'Failed'),
+  );
   const outdated = s.held.filter(isOutdated).length;
   const whole =
     phase === 'Running' && serving === replicas && s.quorum?.status.operation === undefined && outdated === 0;
@@ -386,6 +394,13 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
           : step.do === 'Wait'
             ? { reason: step.reason, message: step.message }
             : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+
+  // All of them, in one pass: one call that ran into its deadline is nothing to tell anybody.
+  const cutOff =
+    s.latch !== undefined &&
+    decision.rule === 'unknowns' &&
+    s.held.length > 0 &&
+    s.held.every(({ pod }) => pod === undefined || !pod.etcd.known);
 
   const available: Said =
     phase === 'Paused'
@@ -423,11 +438,11 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const stalled: Said =
     asks !== undefined
       ? { status: 'True', ...asks }
-      : refusedData !== undefined
+      : stuck !== undefined
         ? {
             status: 'True',
-            reason: refusedData.said.reason,
-            message: `${refusedData.name}: ${refusedData.said.message}`,
+            reason: stuck.said.reason,
+            message: `${stuck.name}: ${stuck.said.message}`,
           }
         : { status: 'False', reason: 'Settled', message: 'nobody has to decide anything' };
 
@@ -440,9 +455,11 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
       ? { status: 'True', reason: 'QuorumHealthy', message: `${serving} of ${replicas} members serve` }
       : { status: 'False', ...(phase === 'Paused' ? { reason: 'Paused', message: 'replicas is 0' } : waiting) },
     Synced:
-      fault === undefined
-        ? { status: 'True', reason: 'Settled', message: 'the runtime follows this cluster' }
-        : { status: 'False', ...fault },
+      fault !== undefined
+        ? { status: 'False', ...fault }
+        : cutOff
+          ? { status: 'False', reason: 'ClusterUnreachable', message: waiting.message }
+          : { status: 'True', reason: 'Settled', message: 'the runtime follows this cluster' },
   };
 };
 
