@@ -135,6 +135,8 @@ export type World = {
   /** Not known to the runtime in this moment. */
   blind: { claim: boolean; namespace: boolean; etcd: boolean };
   writes: { member: Record<string, number>; quorum: number; budget: number };
+  /** The highest revision that each volume's member was seen at; in the memory of the runtime, so lost when it dies. */
+  revisions: Record<string, bigint>;
   /** Clusters that took writes of clients under the present claim. */
   served: string[];
 };
@@ -163,6 +165,7 @@ export const emptyWorld = (): World => ({
   imageTrouble: undefined,
   blind: { claim: false, namespace: false, etcd: false },
   writes: { member: {}, quorum: 0, budget: 0 },
+  revisions: {},
   served: [],
 });
 
@@ -235,6 +238,8 @@ const startEtcd = (w: World, pod: SimPod): Exit | undefined => {
   const disk = diskOf(w, pod);
   if (disk !== undefined && disk.directory === pod.name) {
     const etcd = w.etcd.find(({ id }) => id === disk.clusterID);
+    // Alone, nobody knows better than its disk.
+    if (etcd !== undefined && votersOf(etcd).length === 1) etcd.revision = disk.revision;
     const removed = etcd !== undefined && hasQuorum(w, etcd) && !etcd.members.some(({ id }) => id === disk.memberID);
     return removed ? { code: 0, message: '' } : undefined;
   }
@@ -305,10 +310,6 @@ export const turnEtcd = (w: World): void => {
       continue;
     }
     const alive = present.filter(({ disk }) => votersOf(etcd).some(({ id }) => id === disk.memberID));
-    if (votersOf(etcd).length === 1 && etcd.leader === undefined) {
-      // Alone, nobody knows better than its disk.
-      etcd.revision = alive[0]?.disk.revision ?? etcd.revision;
-    }
     if (!alive.some(({ disk }) => disk.memberID === etcd.leader)) {
       etcd.leader = alive.map(({ disk }) => disk.memberID).toSorted()[0];
     }
@@ -406,6 +407,9 @@ export const turnCrossplane = (w: World): void => {
     w.quorum = { uid: draw(w, 'quorum'), generation: 1, controllerUID: claim.uid, spec, status: {} };
   } else {
     w.quorum.controllerUID = claim.uid;
+    // Applied by another manager, so it stays.
+    const { resourceRefs } = w.quorum.spec;
+    if (resourceRefs !== undefined) spec.resourceRefs = resourceRefs;
     if (JSON.stringify(w.quorum.spec) !== JSON.stringify(spec)) {
       w.quorum.spec = spec;
       w.quorum.generation += 1;
@@ -515,9 +519,9 @@ const seenPod = (w: World, pod: SimPod): SeenPod => {
           : { code: container.exit.code, reason: 'Error', message: container.exit.message, signal: undefined },
     },
     etcd:
-      !runs(pod) || disk === undefined || etcd === undefined
+      !pod.container.running || disk === undefined || etcd === undefined
         ? unknown('etcd is not running')
-        : w.blind.etcd || pod.unreachable
+        : w.blind.etcd || pod.unreachable || pod.lost
           ? unknown('dial tcp 10.0.0.1:2379: i/o timeout')
           : known(
               answer({
@@ -621,6 +625,14 @@ const changeQuorum = (w: World, decision: Decision, change: Partial<EtcdQuorumSt
     ...(quorumStatus(decision)?.status ?? decision.situation.quorum?.status ?? {}),
     ...change,
   });
+
+/** A floor only rises. */
+const raiseFloor = (w: World, name: string): void => {
+  const volume = w.volumes.find((one) => one.name === name);
+  const highest = w.revisions[name];
+  if (volume?.memberID === undefined || highest === undefined) return;
+  if (volume.floor === undefined || highest > volume.floor) volume.floor = highest;
+};
 
 const deletePod = (w: World, { uid }: ObjectName): void => {
   const pod = w.pods.find((one) => one.uid === uid);
@@ -816,6 +828,7 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         if (pod !== undefined) {
           pod.voterRole = false;
           pod.verified = undefined;
+          raiseFloor(w, pod.name);
         }
         yield;
       }
@@ -830,12 +843,21 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
     }
     case 'DeletePods':
       for (const pod of step.pods) {
+        raiseFloor(w, pod.name);
         deletePod(w, pod);
         yield;
       }
       return undefined;
     case 'SetBudget':
       w.writes.budget += 1;
+      if (w.quorum !== undefined) {
+        const refs =
+          step.minAvailable === undefined
+            ? []
+            : [{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', name: CLUSTER }];
+        w.quorum.spec = { ...w.quorum.spec, resourceRefs: refs };
+        yield;
+      }
       w.budget =
         step.minAvailable === undefined
           ? undefined
@@ -930,6 +952,8 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       writeQuorum(w, decision, rest);
       return undefined;
     }
+    case 'GrowVolumes':
+      return undefined;
     case 'LetGo':
       for (const { uid } of step.members) {
         const member = w.members.find((one) => one.uid === uid);
@@ -987,6 +1011,9 @@ export type Pass = { readonly decision: Decision; readonly fault: StepFault | un
 /** One pass; the controller dies after `life` effects. */
 export const pass = (w: World, life = Number.POSITIVE_INFINITY): Pass => {
   const decision = plan(observe(w));
+  for (const { pod, identity } of decision.situation.held) {
+    if (pod?.etcd.known === true && identity.is === 'proven') w.revisions[pod.name] = pod.etcd.value.revision;
+  }
   const veto = brokenInvariant(decision.situation, decision.step);
   if (veto !== undefined) throw new Violation(`veto on ${decision.step.do}: ${veto}`);
   let left = life;
@@ -1000,6 +1027,7 @@ export const pass = (w: World, life = Number.POSITIVE_INFINITY): Pass => {
     }
   };
   const acted = drain(act(w, decision));
+  if (!acted.done) w.revisions = {};
   if (!acted.done) return { decision, fault: undefined, died: true };
   const fault = acted.value;
   if (isIdle(decision.step) || fault !== undefined) {
@@ -1049,6 +1077,7 @@ export const fingerprint = (w: World): string =>
       now: 0,
       writes: 0,
       draws: 0,
+      revisions: 0,
       pods: w.pods.map((pod) => ({
         ...pod,
         verified: pod.verified !== undefined && pod.verified === pod.container.id,

@@ -430,7 +430,14 @@ export const observed = (notation: string): Observed => {
           generation: 1,
           deleting: false,
           controllerUID: quorumOwner,
-          spec: { replicas, version: shape.version, medium: shape.medium },
+          spec: {
+            replicas,
+            version: shape.version,
+            medium: shape.medium,
+            ...(world.budget === undefined
+              ? {}
+              : { resourceRefs: [{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', name: CLUSTER }] }),
+          },
           status,
         }
       : undefined,
