@@ -1,9 +1,25 @@
 /** Changes of a running cluster: size, pause, and members that go. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { claim, claimIn, inMemory, memberIn, membersOf, podOf, podsOf, ready, uidsOf, volumesOf } from '../claim.ts';
+import {
+  claim,
+  claimIn,
+  condition,
+  conditionOf,
+  inMemory,
+  memberIn,
+  membersOf,
+  OLDER_VERSION,
+  openPods,
+  podOf,
+  podsOf,
+  ready,
+  uidsOf,
+  VERSION,
+  volumesOf,
+} from '../claim.ts';
 import { writer } from '../client.ts';
-import { eventually, notYet } from '../eventually.ts';
+import { eventually, notYet, throughout } from '../eventually.ts';
 import { leaderAndFollower, oneCluster } from '../identity.ts';
 import { inNamespace, type Place, seenKinds } from '../place.ts';
 
@@ -136,6 +152,60 @@ describe('a running cluster', () => {
         assert.equal(now.metadata.name, old.metadata.name);
       });
       await ready(place, 'demo');
+      assert.deepEqual(await oneCluster(place, 'demo', 3), before);
+      const written = await writes.stop();
+      t.diagnostic(`writes: ${JSON.stringify(written)}`);
+      assert.deepEqual(written.lost, []);
+      assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
+    }),
+  );
+
+  test(
+    'takes a new minor version one member at a time while clients write',
+    inNamespace('upgrade', async (place, t) => {
+      await place.apply(claim('demo', { version: OLDER_VERSION }));
+      await ready(place, 'demo');
+      const before = await oneCluster(place, 'demo', 3);
+      await using writes = await writer(place, 'demo', 20);
+      await place.apply(claim('demo', { version: VERSION }));
+      await eventually(
+        `all run ${VERSION}`,
+        async () => {
+          const { status } = await claimIn(place, 'demo');
+          if (status?.version !== VERSION) notYet(`they run ${status?.version}`);
+        },
+        { deadlineMs: 120_000 },
+      );
+      await ready(place, 'demo');
+      assert.deepEqual(await oneCluster(place, 'demo', 3), before, 'the same members on the same volumes');
+      const written = await writes.stop();
+      t.diagnostic(`writes: ${JSON.stringify(written)}`);
+      assert.deepEqual(written.lost, []);
+      assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
+    }),
+  );
+
+  test(
+    'told to run an image that does not exist stops at the first member, serves on, and goes back when told so',
+    inNamespace('rollback', async (place, t) => {
+      await place.apply(claim('demo'));
+      await ready(place, 'demo');
+      const before = await oneCluster(place, 'demo', 3);
+      await using writes = await writer(place, 'demo');
+      await place.apply(claim('demo', { version: '3.6.99' }));
+      const { message } = await condition(() => claimIn(place, 'demo'), 'Degraded', {
+        status: 'True',
+        reason: 'ImagePullFailed',
+        words: /3\.6\.99/,
+      });
+      t.diagnostic(`Degraded=True ImagePullFailed: ${message}`);
+      await throughout(5_000, async () => {
+        const open = await openPods(place, 'demo');
+        assert.ok(open.length >= 2, `open to clients: ${open.join(', ')}`);
+      });
+      assert.equal(conditionOf(await claimIn(place, 'demo'), 'Available')?.status, 'True');
+      await place.apply(claim('demo'));
+      await ready(place, 'demo', { deadlineMs: 120_000 });
       assert.deepEqual(await oneCluster(place, 'demo', 3), before);
       const written = await writes.stop();
       t.diagnostic(`writes: ${JSON.stringify(written)}`);

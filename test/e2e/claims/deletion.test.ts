@@ -14,7 +14,7 @@ import {
   uidsOf,
   volumesOf,
 } from '../claim.ts';
-import { eventually, notYet } from '../eventually.ts';
+import { eventually, notYet, throughout } from '../eventually.ts';
 import { oneCluster } from '../identity.ts';
 import { inNamespace, namespaceGone, type Place, seenKinds } from '../place.ts';
 
@@ -181,6 +181,39 @@ describe('a claim orphaned', () => {
 
       await remove(place, 'demo', 'background');
       await nothingLeft(place, 'demo');
+    }),
+  );
+
+  test(
+    'while Crossplane works on it loses no data, and applied again is the same cluster',
+    inNamespace('orphan-busy', async (place) => {
+      await place.apply(claim('demo'));
+      await ready(place, 'demo');
+      const before = await oneCluster(place, 'demo', 3);
+      const volumes = uidsOf(await volumesOf(place, 'demo'));
+      // A reconcile that is under way puts back the owner references that the garbage collector takes off, and then the
+      // members go with the claim, although somebody asked for them to stay.
+      await place.kube.mergePatch(
+        { resource: seenKinds.etcdclusters, namespace: place.namespace, name: 'demo' },
+        { spec: { progressDeadlineSeconds: 601 } },
+      );
+      await place.kube.delete(
+        { resource: seenKinds.etcdclusters, namespace: place.namespace, name: 'demo' },
+        { propagationPolicy: 'Orphan' },
+      );
+      await eventually('the claim is gone', async () => {
+        if ((await place.get(seenKinds.etcdclusters, 'demo')) !== undefined) notYet('it is still there');
+      });
+      // Time for everything that the garbage collector may still take.
+      await throughout(8_000, async () => {
+        const kept = uidsOf(await volumesOf(place, 'demo'));
+        assert.deepEqual(kept, volumes, 'volumes');
+        assert.equal((await volumesOf(place, 'demo')).filter(({ metadata }) => metadata.deletionTimestamp).length, 0);
+      });
+      await place.apply(claim('demo'));
+      await ready(place, 'demo', { deadlineMs: 120_000 });
+      assert.deepEqual(await oneCluster(place, 'demo', 3), before);
+      assert.deepEqual(uidsOf(await volumesOf(place, 'demo')), volumes);
     }),
   );
 
