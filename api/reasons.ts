@@ -39,6 +39,8 @@ export const REASONS = {
     'No node takes the Pod. Free resources, or change resources, affinity, tolerations or nodeSelector in the claim.',
   VolumeNotProvisioned:
     'The volume cannot be made. Check storage.storageClassName and the provisioner; the message has its words.',
+  VolumeNotGrown:
+    'The volume cannot be made larger; the members run on. Allow expansion in the StorageClass, or set storage.size back.',
   VolumeLost: 'The volume is gone. Find out who deleted it.',
   ImagePullFailed: 'The image cannot be pulled. Check version, image.repository and imagePullSecrets in the claim.',
   PodRefused: 'The API server refuses the Pod or volume: quota, admission or policy. Read the message.',

@@ -502,6 +502,28 @@ const deletePods = async (scene: Scene, pods: readonly ObjectName[]): Promise<vo
   );
 };
 
+const growVolumes = async (
+  { world, seen, signal }: Scene,
+  volumes: Extract<Step, { do: 'GrowVolumes' }>['volumes'],
+): Promise<Outcome> => {
+  for (const { name, size } of volumes) {
+    try {
+      keep(
+        world.caches.volumes,
+        await world.kube.mergePatch<PersistentVolumeClaim>(
+          { resource: resources.persistentvolumeclaims, namespace: seen.namespace, name },
+          { spec: { resources: { requests: { storage: size } } } },
+          { signal, fieldManager: FIELD_MANAGER },
+        ),
+      );
+    } catch (error) {
+      if (!isFault(error, ...REFUSALS)) throw error;
+      return { was: 'refused', fault: { reason: 'VolumeNotGrown', message: error.message } };
+    }
+  }
+  return DONE;
+};
+
 const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
   const { world, seen, signal, decision } = scene;
   switch (step.do) {
@@ -613,6 +635,8 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'EndOperation':
       await endOperation(scene, step);
       return DONE;
+    case 'GrowVolumes':
+      return growVolumes(scene, step.volumes);
     case 'LetGo':
       for (const member of step.members) await dropFinalizer(scene, member);
       return DONE;

@@ -24,6 +24,8 @@ const STUBBORN = 20;
 const STUBBORN_MS = 1_000;
 const REFUSED_MS = 5_000;
 const ASKING_MS = 15_000;
+/** A StorageClass does not change its mind, and everything else is settled: asking often would only be noise. */
+const NOT_GROWN_MS = 300_000;
 /** Somebody was faster, or an object went away: nothing failed, the picture was old. */
 const STALE = ['Conflict', 'NotFound', 'AlreadyExists'] as const;
 const STALE_MS = 100;
@@ -244,7 +246,8 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
     const fault = outcome.was === 'refused' ? outcome.fault : undefined;
     if (fault !== undefined) log.warn({ ...fields, reason: fault.reason, message: fault.message }, 'step refused');
     const dueMs = await record(decision, memory, signal, fault);
-    const ownMs = outcome.was === 'early' ? outcome.recheckMs : REFUSED_MS;
+    const refusedMs = step.do === 'GrowVolumes' ? NOT_GROWN_MS : REFUSED_MS;
+    const ownMs = outcome.was === 'early' ? outcome.recheckMs : refusedMs;
     return { decision, outcome: outcome.was, againMs: Math.min(ownMs, dueMs ?? ownMs) };
   };
 

@@ -67,6 +67,8 @@ export type SeenVolume = {
   readonly clusterID: string | undefined;
   readonly memberID: string | undefined;
   readonly revisionFloor: bigint | undefined;
+  /** What it asks the provisioner for, as it was written. */
+  readonly requested?: string | undefined;
   /** The provisioner's words while it cannot make the volume; from the claim's events, only read while it is pending. */
   readonly trouble: string | undefined;
 };

@@ -209,8 +209,8 @@ const dismiss: Rule = {
 const impostor: Rule = {
   name: 'impostor',
   answer: (s) => {
-    const foreign = s.held.flatMap(({ member, pod, identity }) =>
-      identity.is === 'foreign' && pod !== undefined && !pod.deleting ? [{ member, pod, identity }] : [],
+    const foreign = s.held.flatMap(({ member, pod, identity, entry }) =>
+      identity.is === 'foreign' && pod !== undefined && !pod.deleting ? [{ member, pod, identity, entry }] : [],
     );
     const [first] = foreign.filter(({ pod }) => !isProvenStart(pod));
     if (first !== undefined) {
@@ -218,7 +218,8 @@ const impostor: Rule = {
       return { do: 'StopImpostor', member: named(member), pod: named(pod), reason: identity.reason, why: identity.why };
     }
     // Data does not change under a running etcd: what changed since this very start was proven is the record of it.
-    const [contradicted] = foreign;
+    // Whom etcd does not list is replaced whatever it runs as.
+    const [contradicted] = foreign.filter(({ entry }) => !entry.known || entry.value !== undefined);
     return contradicted === undefined
       ? undefined
       : {

@@ -47,3 +47,18 @@ export const nextToRoll = (s: Situation): Slot | undefined => {
     (a, b) => Number(isLeader(s, a)) - Number(isLeader(s, b)) || b.member.ordinal - a.member.ordinal,
   )[0];
 };
+
+/** Volumes that ask for another size than the claim. The XRD lets a size only grow, so another is a larger one. */
+export const volumesToGrow = (s: Situation): Step | undefined => {
+  const volumes = s.held.flatMap(({ volume, member }) => {
+    const size = member.spec.volumeClaimTemplate?.spec.resources?.requests?.storage;
+    return volume === undefined ||
+      volume.deleting ||
+      size === undefined ||
+      volume.requested === undefined ||
+      volume.requested === size
+      ? []
+      : [{ name: volume.name, uid: volume.uid, size }];
+  });
+  return volumes.length === 0 ? undefined : { do: 'GrowVolumes', volumes };
+};

@@ -106,6 +106,8 @@ export type Step =
       readonly outcome: 'joined' | 'removed' | 'emptied' | 'abandoned';
     }
 
+  /** Asks for larger volumes. The API server refuses what would shrink one, or what its StorageClass cannot. */
+  | { readonly do: 'GrowVolumes'; readonly volumes: readonly (ObjectName & { readonly size: string })[] }
   /** Takes the finalizer off members that are going and leaves their Pods and volumes as they are. */
   | { readonly do: 'LetGo'; readonly why: string; readonly members: readonly ObjectName[] }
   /** The cluster goes: Pods, then volumes (or their release, where the claim says Retain), then finalizers. */
