@@ -151,6 +151,15 @@ const deletion: Rule = {
     // Where unmarked members live on, under the claim that was applied again or orphaned under none, this is their
     // cluster still: then a marked one is replaced like any other. Taking it down could cost the rest their quorum.
     const owner = now.exists ? now.uid : undefined;
+    // Collected for a claim that is gone, while its Pod tells that the cluster was orphaned: only the object goes.
+    const swept = marked.filter(
+      ({ member, pod }) =>
+        member.controllerUID !== undefined &&
+        member.controllerUID !== owner &&
+        pod?.deleting === false &&
+        pod.controllerUID === undefined,
+    );
+    if (swept.length > 0) return letGo(swept);
     const lives = ({ member }: Slot): boolean =>
       !member.deleting && (member.controllerUID === undefined || member.controllerUID === owner);
     if (!(now.exists && now.deleting) && s.held.some(lives)) return undefined;
@@ -577,7 +586,13 @@ const isListed = ({ seen }: Situation, thing: SeenPod | SeenVolume): boolean => 
   const { membership, cluster, namespace } = seen;
   if (!membership.known) return true;
   const url = peerURL(cluster, namespace, thing.name);
-  const memberID = 'memberID' in thing ? thing.memberID : undefined;
+  // By the record of a volume, or by what runs on it: a name can be wrong where two records are.
+  const memberID =
+    'memberID' in thing
+      ? thing.memberID
+      : 'etcd' in thing && thing.etcd.known && thing.etcd.value.clusterId === membership.value.clusterId
+        ? thing.etcd.value.memberId
+        : undefined;
   return membership.value.members.some(
     ({ id, name, peerURLs }) => name === thing.name || peerURLs.includes(url) || id === memberID,
   );
