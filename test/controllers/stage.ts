@@ -441,7 +441,7 @@ export const openStage = (): Stage => {
       await process.pass();
       await turn();
     }
-    await inspect();
+    if (busy) await inspect();
     return busy;
   };
 
