@@ -78,7 +78,7 @@ const timed = async (place: Place, name: string, change: () => Promise<number>):
     seenKinds.endpointslices,
     { ...place, labelSelector: `kubernetes.io/service-name=${clientServiceName(name)}` },
     ({ type, object }) => {
-      const ready = object.endpoints.filter(({ conditions }) => conditions?.ready === true).length;
+      const ready = (object.endpoints ?? []).filter(({ conditions }) => conditions?.ready === true).length;
       open.set(object.metadata.name, type === 'DELETED' ? 0 : ready);
       look();
     },

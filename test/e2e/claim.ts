@@ -65,7 +65,7 @@ export const uidsOf = (objects: readonly Stored<Pod | PersistentVolumeClaim>[]):
 export const openPods = async (place: Place, name: string): Promise<string[]> => {
   const slices = await place.list(seenKinds.endpointslices, `kubernetes.io/service-name=${clientServiceName(name)}`);
   return slices
-    .flatMap(({ endpoints }) => endpoints)
+    .flatMap(({ endpoints }) => endpoints ?? [])
     .flatMap(({ conditions, targetRef }) => (conditions?.ready === true ? [targetRef?.name ?? '?'] : []))
     .toSorted();
 };

@@ -19,7 +19,7 @@ export const watchOpenPods = async (place: Place, name: string): Promise<OpenPod
     seenKinds.endpointslices,
     { namespace: place.namespace, labelSelector: `kubernetes.io/service-name=${clientServiceName(name)}` },
     ({ type, object }) => {
-      const ready = object.endpoints.filter(({ conditions }) => conditions?.ready === true);
+      const ready = (object.endpoints ?? []).filter(({ conditions }) => conditions?.ready === true);
       slices.set(
         object.metadata.name,
         new Set(type === 'DELETED' ? [] : ready.flatMap(({ targetRef }) => targetRef?.name ?? [])),
@@ -124,7 +124,7 @@ export const writer = async (place: Place, name: string, everyMs = 50): Promise<
     seenKinds.endpointslices,
     { namespace: place.namespace, labelSelector: `kubernetes.io/service-name=${clientServiceName(name)}` },
     ({ type, object }) => {
-      const ready = object.endpoints.flatMap(({ conditions, targetRef, addresses }) => {
+      const ready = (object.endpoints ?? []).flatMap(({ conditions, targetRef, addresses }) => {
         const [ip] = addresses;
         return conditions?.ready === true && targetRef?.name !== undefined && ip !== undefined
           ? [{ name: targetRef.name, ip }]

@@ -1,6 +1,6 @@
 /** Where a test runs: the cluster, and a namespace of its own that enforces the restricted Pod security standard. */
 import { randomBytes } from 'node:crypto';
-import { after, type TestContext } from 'node:test';
+import type { TestContext } from 'node:test';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1.js';
 import { kubeconfigAccess } from '../../runtime/adapters/kube/kube-access.ts';
 import { createKube } from '../../runtime/adapters/kube/kube-client.ts';
@@ -51,7 +51,6 @@ export const connected = (): Promise<Connection> => {
 const open = async (): Promise<Connection> => {
   const cluster = await connect({ progress: () => undefined });
   const access = await kubeconfigAccess({ file: cluster.kubeconfigPath });
-  after(() => access.close());
   const kube = createKube({ access, userAgent: 'etcd-operator-e2e' });
   return { cluster, kube };
 };

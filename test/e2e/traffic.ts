@@ -43,7 +43,8 @@ export const watchBreaker = async (place: Place): Promise<Breaker> => {
     seenKinds.services,
   ] as unknown as readonly Resource<KubeObject>[];
   const histories = await Promise.all([
-    follow<EtcdCluster>(place.kube, seenKinds.etcdclusters as Resource<EtcdCluster>, place, ({ object }) => {
+    follow<EtcdCluster>(place.kube, seenKinds.etcdclusters as Resource<EtcdCluster>, place, ({ type, object }) => {
+      take(type);
       const responsive = conditionOf(object, 'Responsive');
       if (responsive !== undefined && responsive.status !== 'True') opened = true;
     }),

@@ -1,11 +1,14 @@
 /** The main job: a claim becomes a quorum that serves, and everything a person looks at shows it. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { parse } from 'yaml';
 import { clientServiceName, LABELS, PORTS } from '../../../api/names.ts';
 import { claim, claimIn, inMemory, openPods, podsOf, ready, volumesOf } from '../claim.ts';
 import { etcdctl } from '../client.ts';
 import { oneCluster } from '../identity.ts';
-import { inNamespace, seenKinds } from '../place.ts';
+import { connected, inNamespace, seenKinds } from '../place.ts';
 
 describe('a claim', () => {
   test(
@@ -117,4 +120,29 @@ describe('what a person looks at', () => {
       assert.deepEqual(selected.map(({ metadata }) => metadata.name).toSorted(), pods);
     }),
   );
+
+  test('kubectl explain has words for every field of our own', async () => {
+    const { cluster } = await connected();
+    const definition = parse(await readFile(join(import.meta.dirname, '../../../xrds/etcdcluster.yaml'), 'utf8')) as {
+      spec: { versions: { schema: { openAPIV3Schema: Schema } }[] };
+    };
+    const root = definition.spec.versions[0]?.schema.openAPIV3Schema ?? assert.fail('the XRD has a version');
+    const paths = ['spec', 'status'].flatMap((part) => fieldsOf(root.properties?.[part], part));
+    assert.ok(paths.length > 30, `${paths.length} fields`);
+    for (const path of paths) {
+      const words = await cluster.kubectl(['explain', `etcdcluster.${path}`]);
+      assert.match(words, /DESCRIPTION:\s+(?!<empty>)\S/, path);
+    }
+  });
 });
+
+type Schema = { readonly properties?: Readonly<Record<string, Schema>> };
+
+/** The parts of a Pod that the claim takes over whole are Kubernetes' own, and explained by their field. */
+const BORROWED = new Set(['affinity', 'resources', 'tolerations', 'topologySpreadConstraints']);
+
+const fieldsOf = (schema: Schema | undefined, path: string): string[] =>
+  Object.entries(schema?.properties ?? {}).flatMap(([name, field]) => [
+    `${path}.${name}`,
+    ...(BORROWED.has(name) ? [] : fieldsOf(field, `${path}.${name}`)),
+  ]);

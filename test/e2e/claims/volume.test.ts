@@ -35,14 +35,16 @@ const wasOpen = (history: History<EndpointSlice>, pod: string, fromMs: number): 
   history.happenings.some(
     ({ object, atMs }) =>
       atMs >= fromMs &&
-      object.endpoints.some(({ conditions, targetRef }) => conditions?.ready === true && targetRef?.name === pod),
+      (object.endpoints ?? []).some(
+        ({ conditions, targetRef }) => conditions?.ready === true && targetRef?.name === pod,
+      ),
   );
 
 /** When the Service first closed the Pod off after the fault. */
 const closedAt = (history: History<EndpointSlice>, pod: string): number | undefined => {
   let open = false;
   for (const { object, atMs } of history.happenings) {
-    const now = object.endpoints.some(
+    const now = (object.endpoints ?? []).some(
       ({ conditions, targetRef }) => conditions?.ready === true && targetRef?.name === pod,
     );
     if (open && !now) return atMs;

@@ -42,7 +42,7 @@ describe('thrift', () => {
       await oneCluster(place, 'demo', 9);
       t.diagnostic(`${breaker.tokens()} tokens taken, never fewer than ${breaker.least()} of ${BREAKER_TOKENS} left`);
       assert.equal(breaker.opened(), false, 'Responsive was not True at some moment');
-      assert.ok(breaker.tokens() < 80, `${breaker.tokens()} tokens, 80 are the budget`);
+      assert.ok(breaker.least() > 0, 'by our count it should have opened');
     }),
   );
 
