@@ -46,7 +46,10 @@ const canonical = (value: unknown): string =>
 /** By the spec itself: a cached object is never changed, only replaced, and this is most of what a settled pass costs. */
 const templateHashes = new WeakMap<EtcdMember['spec'], string>();
 
-/** Of everything that needs another Pod, or another start of etcd, to take effect. */
+/**
+ * Of everything that needs another Pod, or another start of etcd, to take effect. Frozen: running Pods carry it, and a hash
+ * made otherwise would roll every cluster when the runtime is upgraded. What must be added later is added only where it is set.
+ */
 export const templateHash = (spec: EtcdMember['spec']): string => {
   const { template, options, version } = spec;
   const known = templateHashes.get(spec);
