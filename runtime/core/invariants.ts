@@ -4,7 +4,6 @@
  */
 import { incarnationName, peerURL } from '../../api/names.ts';
 import { isLocked } from './member-config.ts';
-import type { SeenVolume } from './observed.ts';
 import { isHealthyVoter, majority, type Situation } from './situation.ts';
 import type { Step } from './steps.ts';
 
@@ -149,14 +148,18 @@ const volumesKept: Invariant = {
   broken: (s, step) => {
     if (step.do === 'Retire') {
       if (!s.seen.membership.known) return 'the member list is not known';
-      const { members } = s.seen.membership.value;
+      const { members, clusterId } = s.seen.membership.value;
       for (const { uid, name } of [...step.pods, ...step.volumes]) {
+        const owner = s.slots.find(({ member }) => [...member.pods, ...member.volumes].some((one) => one.uid === uid));
+        const ids = [
+          ...(owner?.member.volumes ?? []).filter((one) => one.name === name).map(({ memberID }) => memberID),
+          ...(owner?.member.pods ?? [])
+            .filter((one) => one.name === name)
+            .map(({ etcd }) => (etcd.known && etcd.value.clusterId === clusterId ? etcd.value.memberId : undefined)),
+        ];
         const url = peerURL(s.seen.cluster, s.seen.namespace, name);
-        const volume: SeenVolume | undefined = s.slots
-          .flatMap(({ member }) => member.volumes)
-          .find((one) => one.uid === uid);
         const line = members.find(
-          (member) => member.name === name || member.peerURLs.includes(url) || member.id === volume?.memberID,
+          (member) => member.name === name || member.peerURLs.includes(url) || ids.includes(member.id),
         );
         if (line !== undefined) return `${name} is listed as ${line.id}`;
       }

@@ -16,7 +16,7 @@ import {
   nextConfig,
   relocked,
 } from './member-config.ts';
-import type { Observed, SeenPod, SeenVolume } from './observed.ts';
+import type { Observed, SeenMember, SeenPod, SeenVolume } from './observed.ts';
 import { isOutdated, nextToRoll, outdatedIdle, rolloutRefusal, volumesToGrow } from './rollout.ts';
 import { classify, isHealthyVoter, isLeader, majority, type Situation, type Slot, sketch } from './situation.ts';
 import type { ObjectName, Placement, Step } from './steps.ts';
@@ -572,31 +572,40 @@ const removing = (
     return { do: 'RemoveMember', target, memberID: entry.id };
   }
   // Asked to end is enough: the next incarnation has other names, and a Pod on a dead node may never be gone.
-  const left = <T extends SeenPod | SeenVolume>(things: readonly T[] | undefined): readonly T[] =>
-    (things ?? []).filter((thing) => !thing.deleting && !isListed(s, thing));
-  const pods = left(slot?.member.pods);
-  const volumes = left(slot?.member.volumes);
+  const pods = slot === undefined ? [] : leftovers(s, slot.member, slot.member.pods);
+  const volumes = slot === undefined ? [] : leftovers(s, slot.member, slot.member.volumes);
   return pods.length + volumes.length > 0
     ? { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named) }
     : { do: 'EndOperation', kind, target, outcome: kind === 'RemoveMember' ? 'removed' : 'emptied' };
 };
 
-/** Whether etcd's list has a line for the incarnation that this Pod or volume belongs to. Without a list: it may. */
-const isListed = ({ seen }: Situation, thing: SeenPod | SeenVolume): boolean => {
+/**
+ * Whether etcd's list has a line for this incarnation: by name, by URL, by the record on its volume, or by what its Pod
+ * answers. Each can be wrong where two records differ, so one is enough. Without a list: it may have.
+ */
+const isListed = ({ seen }: Situation, { pods, volumes }: SeenMember, incarnation: string): boolean => {
   const { membership, cluster, namespace } = seen;
   if (!membership.known) return true;
-  const url = peerURL(cluster, namespace, thing.name);
-  // By the record of a volume, or by what runs on it: a name can be wrong where two records are.
-  const memberID =
-    'memberID' in thing
-      ? thing.memberID
-      : 'etcd' in thing && thing.etcd.known && thing.etcd.value.clusterId === membership.value.clusterId
-        ? thing.etcd.value.memberId
-        : undefined;
-  return membership.value.members.some(
-    ({ id, name, peerURLs }) => name === thing.name || peerURLs.includes(url) || id === memberID,
-  );
+  const { clusterId, members } = membership.value;
+  const ids = [
+    ...volumes.filter((volume) => volume.incarnation === incarnation).map(({ memberID }) => memberID),
+    ...pods
+      .filter((pod) => pod.incarnation === incarnation)
+      .map(({ etcd }) => (etcd.known && etcd.value.clusterId === clusterId ? etcd.value.memberId : undefined)),
+  ];
+  return [...pods, ...volumes]
+    .filter((thing) => thing.incarnation === incarnation)
+    .some(({ name: own }) =>
+      members.some(
+        ({ id, name, peerURLs }) =>
+          name === own || peerURLs.includes(peerURL(cluster, namespace, own)) || ids.includes(id),
+      ),
+    );
 };
+
+/** What of a slot nobody has asked to end yet and etcd does not know any more. */
+const leftovers = <T extends SeenPod | SeenVolume>(s: Situation, member: SeenMember, things: readonly T[]): T[] =>
+  things.filter((thing) => !thing.deleting && !isListed(s, member, thing.incarnation));
 
 const operation: Rule = {
   name: 'operation',
@@ -623,16 +632,20 @@ const pause: Rule = {
   name: 'pause',
   answer: (s) => {
     if (s.latch === undefined || s.quorum?.spec.replicas !== 0) return undefined;
-    if (s.held.some(({ memory, volatile }) => memory || volatile)) {
-      return { do: 'AskHuman', reason: 'OptionsRefused', message: 'a cluster in memory cannot pause: raise replicas' };
-    }
-    const doomed = s.held.find(livesOnlyIn);
+    const [doomed] = s.slots.flatMap(({ member, memory }) =>
+      member.pods
+        .filter((pod) => !pod.deleting && !isTerminal(pod))
+        .filter(({ incarnation }) => !member.volumes.some((kept) => kept.incarnation === incarnation && !kept.deleting))
+        .map(({ name }) => ({ name, memory })),
+    );
     if (doomed !== undefined) {
-      return {
-        do: 'AskHuman',
-        reason: 'VolumeLost',
-        message: `the volume of ${doomed.member.name} was deleted and lives only as long as its Pod: raise replicas, then the member is replaced, and pause again`,
-      };
+      return doomed.memory
+        ? { do: 'AskHuman', reason: 'OptionsRefused', message: 'a cluster in memory cannot pause: raise replicas' }
+        : {
+            do: 'AskHuman',
+            reason: 'VolumeLost',
+            message: `the volume of ${doomed.name} was deleted, and its data ends with its Pod: raise replicas, then the member is replaced, and pause again`,
+          };
     }
     const pods = allPods(s).filter(({ deleting }) => !deleting);
     return pods.length === 0
@@ -655,8 +668,8 @@ const revive: Rule = {
         !(slot.entry.known && slot.entry.value === undefined),
     );
     if (lost.length === 0) return undefined;
-    const ended = lost.flatMap(({ pod, volatile }) =>
-      pod !== undefined && !pod.deleting && !volatile ? [named(pod)] : [],
+    const ended = lost.flatMap(({ pod, volume }) =>
+      pod !== undefined && !pod.deleting && volume !== undefined && !volume.deleting ? [named(pod)] : [],
     );
     if (ended.length > 0) {
       return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: ended };
@@ -824,8 +837,8 @@ const strays: Rule = {
   answer: (s) => {
     if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
     for (const { member, strayPods, strayVolumes } of s.slots) {
-      const pods = strayPods.filter((pod) => !pod.deleting && !isListed(s, pod));
-      const volumes = strayVolumes.filter((volume) => !volume.deleting && !isListed(s, volume));
+      const pods = leftovers(s, member, strayPods);
+      const volumes = leftovers(s, member, strayVolumes);
       if (pods.length + volumes.length === 0) continue;
       return { do: 'Retire', target: member.name, pods: pods.map(named), volumes: volumes.map(named) };
     }

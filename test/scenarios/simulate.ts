@@ -14,7 +14,7 @@ import { brokenInvariant } from '../../runtime/core/invariants.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { Fact, Observed, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
 import { known, unknown } from '../../runtime/core/observed.ts';
-import { type Decision, plan } from '../../runtime/core/plan.ts';
+import { type Decision, isStanding, plan } from '../../runtime/core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
 import type { ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
@@ -789,7 +789,13 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         yield;
       }
       for (const member of w.members) {
-        if (member.deleting || !member.finalized) continue;
+        if (member.deleting) continue;
+        const slot = situation.slots.find((one) => one.member.uid === member.uid);
+        if (!member.finalized) {
+          if (slot?.incarnation === undefined || !isStanding(slot)) continue;
+          member.claimedPod = incarnationName(member.name, slot.incarnation);
+        }
+        member.finalized = true;
         member.firstClaim = step.clusterUID;
         yield;
       }
