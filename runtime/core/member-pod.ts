@@ -33,6 +33,9 @@ export const memberPod = (of: Incarnation): Pod => {
   const { spec, member, token, namespace } = of;
   const name = incarnationName(member, token);
   const { metadata, spec: pod } = spec.template;
+  // Only a proof opens a Pod to clients, never a template.
+  const { [LABELS.role]: _role, ...labels } = metadata.labels ?? {};
+  const { [ANNOTATIONS.verifiedContainer]: _verified, ...annotations } = metadata.annotations ?? {};
   const claimed =
     spec.volumeClaimTemplate === undefined ? [] : [{ name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } }];
   return {
@@ -41,9 +44,9 @@ export const memberPod = (of: Incarnation): Pod => {
     metadata: {
       name,
       namespace,
-      labels: { ...metadata.labels, [LABELS.member]: member, [LABELS.incarnation]: token },
+      labels: { ...labels, [LABELS.member]: member, [LABELS.incarnation]: token },
       annotations: {
-        ...metadata.annotations,
+        ...annotations,
         [ANNOTATIONS.config]: of.config,
         [ANNOTATIONS.template]: of.templateHash,
       },
