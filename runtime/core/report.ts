@@ -378,6 +378,16 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const outdated = s.held.filter(isOutdated).length;
   const whole =
     phase === 'Running' && serving === replicas && s.quorum?.status.operation === undefined && outdated === 0;
+  // One word from its first step to its last, for the same thrift.
+  const inFlight = s.quorum?.status.operation;
+  const underway: { reason: Reason; message: string } | undefined =
+    inFlight?.kind === 'AddMember'
+      ? { reason: 'Adding', message: `${inFlight.target} is being added` }
+      : inFlight?.kind === 'RemoveMember'
+        ? { reason: 'Removing', message: `${inFlight.target} is being removed` }
+        : inFlight?.kind === 'ReplaceMember'
+          ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
+          : undefined;
   const waiting: { reason: Reason; message: string } =
     asks ??
     fault ??
@@ -391,9 +401,11 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
         : phase === 'Pending' || phase === 'Bootstrapping'
           ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
             { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
-          : step.do === 'Wait'
-            ? { reason: step.reason, message: step.message }
-            : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+          : underway !== undefined && phase !== 'QuorumLost'
+            ? underway
+            : step.do === 'Wait'
+              ? { reason: step.reason, message: step.message }
+              : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
 
   // All of them, in one pass: one call that ran into its deadline is nothing to tell anybody.
   const cutOff =
