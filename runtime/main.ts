@@ -143,6 +143,7 @@ const world: World = {
     ),
   drawToken: () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join(''),
   revisions: new Map(),
+  deleted: new Set(),
 };
 
 let leading = false;

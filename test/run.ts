@@ -141,7 +141,7 @@ const parts: readonly Part[] = [
     name: 'e2e',
     what: 'claims on the real cluster',
     needs: 'operator',
-    run: async () => tests(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 1, 900_000),
+    run: async () => tests(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3, 900_000),
   },
   {
     name: 'faults',

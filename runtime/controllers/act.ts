@@ -41,6 +41,7 @@ const DONE: Outcome = { was: 'done' };
 /** A deletion shows only when the watch tells of it, and that wakes the pass; looking at once would only repeat it. */
 const ASKED_TO_GO: Outcome = { was: 'done', recheckMs: 200 };
 const EARLY_MS = 200;
+const DELETED_REMEMBERED = 2_000;
 const UNHEALTHY_MS = 1_000;
 
 type Scene = {
@@ -109,7 +110,14 @@ const deleteObject = async (
   resource: Resource,
   { name, uid }: ObjectName,
 ): Promise<void> => {
-  await world.kube.delete({ resource, namespace: seen.namespace, name }, { uid, signal });
+  const done = await world.kube.delete({ resource, namespace: seen.namespace, name }, { uid, signal });
+  if (done === 'conflict') return;
+  world.deleted.add(uid);
+  // In order of insertion: the oldest are those of which every watch has told long ago.
+  for (const old of world.deleted) {
+    if (world.deleted.size <= DELETED_REMEMBERED) break;
+    world.deleted.delete(old);
+  }
 };
 
 /**

@@ -119,7 +119,7 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
     name: metadata.name,
     uid: metadata.uid,
     incarnation: metadata.labels?.[LABELS.incarnation] ?? '',
-    deleting: metadata.deletionTimestamp !== undefined,
+    deleting: metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid),
     phase: (status?.phase ?? 'Unknown') as SeenPod['phase'],
     node: pod.spec?.nodeName,
     ip,
@@ -166,7 +166,7 @@ const seenVolume = async (
     name: metadata.name,
     uid: metadata.uid,
     incarnation: metadata.labels?.[LABELS.incarnation] ?? '',
-    deleting: metadata.deletionTimestamp !== undefined,
+    deleting: metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid),
     phase: (status?.phase ?? 'Pending') as SeenVolume['phase'],
     createdAt: milliseconds(metadata.creationTimestamp) ?? world.clock.now(),
     clusterUID: note(ANNOTATIONS.clusterUID),
@@ -335,7 +335,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
       ? undefined
       : {
           uid: pdb.metadata.uid,
-          deleting: pdb.metadata.deletionTimestamp !== undefined,
+          deleting: pdb.metadata.deletionTimestamp !== undefined || world.deleted.has(pdb.metadata.uid),
           controllerUID: controllerUID(pdb),
           minAvailable: typeof pdb.spec?.minAvailable === 'number' ? pdb.spec.minAvailable : undefined,
           alwaysEvictUnhealthy: pdb.spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow',

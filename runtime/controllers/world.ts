@@ -60,6 +60,11 @@ export type World = {
    * and is not written before: what ticks is never written.
    */
   readonly revisions: Map<string, bigint>;
+  /**
+   * UIDs whose deletion the API server has taken. A cache shows them as they were until the watch tells, and for that moment a
+   * rollout would see everybody serving, and take the next member as well.
+   */
+  readonly deleted: Set<string>;
 };
 
 export type ClusterName = { readonly namespace: string; readonly name: string };

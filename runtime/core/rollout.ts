@@ -40,13 +40,24 @@ export const outdatedIdle = (s: Situation): Step | undefined => {
 /**
  * The next member of a rollout, when everybody serves: followers first, from the highest ordinal down, the leader last. A
  * terminating etcd hands its leadership over by itself, faster than a call of ours could.
+ *
+ * Crossplane brings a change to one EtcdMember after another. The leader waits until its own template is everybody's: the
+ * first to change must not be the first to go.
  */
 export const nextToRoll = (s: Situation): Slot | undefined => {
   const outdated = s.held.filter(isOutdated);
-  return outdated.toSorted(
-    (a, b) => Number(isLeader(s, a)) - Number(isLeader(s, b)) || b.member.ordinal - a.member.ordinal,
-  )[0];
+  const followers = outdated.filter((slot) => !isLeader(s, slot));
+  const [follower] = followers.toSorted((a, b) => b.member.ordinal - a.member.ordinal);
+  if (follower !== undefined) return follower;
+  const [leader] = outdated;
+  return leader !== undefined && s.held.every((slot) => isAlike(slot, leader)) ? leader : undefined;
 };
+
+/** Members of one rendering differ by name alone, and the name is nowhere in a Pod's spec. */
+const isAlike = (a: Slot, b: Slot): boolean =>
+  a.member.spec.version === b.member.spec.version &&
+  JSON.stringify(a.member.spec.options) === JSON.stringify(b.member.spec.options) &&
+  JSON.stringify(a.member.spec.template.spec) === JSON.stringify(b.member.spec.template.spec);
 
 /** Volumes that ask for another size than the claim. The XRD lets a size only grow, so another is a larger one. */
 export const volumesToGrow = (s: Situation): Step | undefined => {

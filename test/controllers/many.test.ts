@@ -124,6 +124,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     log: { debug: silent, info: silent, warn: silent, error: silent },
     drawToken: () => assert.fail('nothing is to be made'),
     revisions: new Map(),
+    deleted: new Set(),
   };
   const passes = createPasses(world, () => 60_000);
   const round = async (): Promise<number> => {

@@ -367,6 +367,7 @@ export const openStage = (): Stage => {
       },
       drawToken: () => (++tokens + 36 ** 4).toString(36).slice(-5),
       revisions: new Map(),
+      deleted: new Set(),
     };
     const passes = createPasses(world, () => 60_000);
     let last: PassResult | undefined;
