@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
-import { templateHash } from './observe.ts';
+import type { Pod } from 'kubernetes-types/core/v1.js';
+import type { EtcdMember, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
+import { LABELS } from '../../api/names.ts';
+import type { Stored } from '../ports/kube.ts';
+import { observe, templateHash } from './observe.ts';
+import type { World } from './world.ts';
 
 const spec = (more: Partial<EtcdMemberSpec> = {}): EtcdMemberSpec => ({
   clusterName: 'demo',
@@ -39,5 +43,43 @@ describe('the hash of a member template', () => {
       templateHash(spec({ resourceRefs: [{ apiVersion: 'v1', kind: 'Pod', name: 'x' }] })),
       templateHash(spec()),
     );
+  });
+});
+
+describe('what is observed', () => {
+  test('is a Pod on its way out from the moment its deletion was taken, whatever the cache still shows', async () => {
+    const pod = {
+      metadata: {
+        name: 'demo-0-aaaaa',
+        namespace: 'default',
+        uid: 'u1',
+        resourceVersion: '1',
+        labels: { [LABELS.cluster]: 'demo', [LABELS.member]: 'demo-0', [LABELS.incarnation]: 'aaaaa' },
+      },
+    } as Stored<Pod>;
+    const member = {
+      metadata: { name: 'demo-0', namespace: 'default', uid: 'm1', resourceVersion: '1' },
+      spec: spec(),
+    } as Stored<EtcdMember>;
+    const nothing = { get: () => undefined, byIndex: () => [], observe: () => {} };
+    const world = {
+      kube: { get: async () => undefined },
+      caches: {
+        members: { ...nothing, byIndex: () => [member] },
+        quorums: nothing,
+        pods: { ...nothing, byIndex: () => [pod] },
+        volumes: nothing,
+        budgets: nothing,
+      },
+      clock: { now: () => 0 },
+      revisions: new Map(),
+      deleted: new Set<string>(),
+    } as unknown as World;
+    const deleting = async (): Promise<boolean | undefined> =>
+      (await observe(world, { namespace: 'default', name: 'demo' }, AbortSignal.timeout(5_000))).members[0]?.pods[0]
+        ?.deleting;
+    assert.equal(await deleting(), false);
+    world.deleted.add('u1');
+    assert.equal(await deleting(), true);
   });
 });
