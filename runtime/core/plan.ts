@@ -342,6 +342,9 @@ const failureOf = (s: Situation, slot: Slot, incarnation: string): string | unde
   return undefined;
 };
 
+const isOfAttempt = ({ members }: EtcdQuorumBootstrap, name: string): boolean =>
+  members.some((one) => incarnationName(one.name, one.incarnation) === name);
+
 /**
  * Whoever reports a leader has formed the cluster: from then on it exists, whatever else is wrong. Except where it could
  * not live: a given up attempt, or one that a majority of its Pods has left, holds nothing that a client wrote, and
@@ -355,7 +358,9 @@ const formed = (s: Situation, attempt: EtcdQuorumBootstrap | undefined): Step | 
   if (served !== undefined) return { do: 'Latch', clusterID: served };
   if (attempt?.abandoned !== undefined) return undefined;
 
-  const [first, second] = [...new Set(pods.flatMap(reports))].toSorted();
+  // A Pod of another attempt has no say; it ends with this attempt, or as a stray of the cluster.
+  const own = attempt === undefined ? pods : pods.filter(({ name }) => isOfAttempt(attempt, name));
+  const [first, second] = [...new Set(own.flatMap(reports))].toSorted();
   if (first === undefined) return undefined;
   if (second !== undefined) {
     return {
@@ -369,7 +374,7 @@ const formed = (s: Situation, attempt: EtcdQuorumBootstrap | undefined): Step | 
     return wait('ClusterUnreachable', `the members of cluster ${first} cannot be listed: ${membership.why}`, RETRY_MS);
   }
   const size = attempt?.members.length ?? (membership.known ? membership.value.members.length : 0);
-  const staying = pods.filter(({ deleting, container }) => !deleting && container.state === 'running').length;
+  const staying = own.filter(({ deleting, container }) => !deleting && container.state === 'running').length;
   return staying >= majority(size) ? { do: 'Latch', clusterID: first } : undefined;
 };
 
@@ -406,6 +411,12 @@ const bootstrap: Rule = {
       if (replicas === 0) return wait('Paused', 'no cluster is formed until replicas is raised');
       if (!seen.claim.value.exists) return wait('Creating', 'no EtcdCluster asks for a cluster');
       return newAttempt(s, replicas, (attempt?.attempt ?? 0) + 1);
+    }
+
+    // Never on the honest path: nothing stands when an attempt is recorded. Two attempts side by side form two clusters.
+    const [other] = [...allPods(s), ...allVolumes(s)].filter(({ name }) => !isOfAttempt(attempt, name));
+    if (other !== undefined) {
+      return { do: 'AbandonAttempt', reason: 'BootstrapRestarted', why: `${other.name} is of another attempt` };
     }
 
     const places: Placement[] = [];

@@ -13,6 +13,8 @@ describe('bad weather', () => {
     ['clusters in memory', { memory: true, mortal: false }],
     ['claims on volumes that come and go', { memory: false, mortal: true }],
     ['claims in memory that come and go', { memory: true, mortal: true }],
+    ['clusters on volumes that it sees late', { memory: false, mortal: true, slow: true }],
+    ['clusters in memory that it sees late', { memory: true, mortal: true, slow: true }],
   ] as const) {
     it(`breaks no ${what}, whatever happens and wherever the controller dies`, () => {
       for (const seed of seeds) explore(seed, weather);

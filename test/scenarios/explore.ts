@@ -2,6 +2,7 @@
  * Bad weather: random events, in random order, with the controller dying anywhere, and then calm. Whatever happened, the
  * simulated world must never have held what must not be, and once it is calm everything must be as the claim says.
  */
+import type { Observed } from '../../runtime/core/observed.ts';
 import { plan } from '../../runtime/core/plan.ts';
 import { classify, isHealthyVoter } from '../../runtime/core/situation.ts';
 import {
@@ -211,7 +212,7 @@ const EVENTS: readonly {
     happen: ({ w, roll }) => {
       const volume = pick(roll, w.volumes);
       // Before the cluster has formed nobody can tell whose data it is.
-      if (volume === undefined || classify(observe(w)).latch === undefined) return;
+      if (volume?.memberID === undefined) return;
       restartContainer(w, volume.member);
       foreignDisk(w, volume.member);
     },
@@ -270,10 +271,11 @@ export type Journey = { readonly log: readonly string[]; readonly w: World };
 
 export const explore = (
   seed: number,
-  options: { readonly memory?: boolean; readonly mortal?: boolean; readonly length?: number },
+  options: { readonly memory?: boolean; readonly mortal?: boolean; readonly slow?: boolean; readonly length?: number },
 ): Journey => {
   const roll = dice(seed);
   const w = emptyWorld();
+  w.slow = options.slow ?? false;
   const weather: Weather = { w, roll, log: [], lossy: false };
   const { log } = weather;
   applyClaim(w, pick(roll, [1, 3, 3, 3, 5]) ?? 3, options.memory === true ? { medium: 'Memory' } : {});
@@ -288,9 +290,16 @@ export const explore = (
       throw error;
     }
   };
+  // What slow caches, or a second controller that does not know yet that it is none, may still believe.
+  const past: Observed[] = [];
   const step = (life?: number): void =>
     guarded('pass', () => {
-      const { decision, fault, died } = pass(w, life);
+      const stale = options.slow === true && roll() < 0.2;
+      const now = structuredClone(observe(w));
+      past.unshift(now);
+      past.splice(6);
+      const { decision, fault, died } = pass(w, life, stale ? (pick(roll, past) ?? now) : now);
+
       log[log.length - 1] =
         `${decision.rule}: ${decision.step.do}${'message' in decision.step ? ` ${decision.step.message}` : ''}${died ? ' (died)' : ''}${fault === undefined ? '' : ` (${fault.message})`} ${decision.sketch}`;
     });
@@ -354,7 +363,11 @@ const verdict = (w: World, log: readonly string[]): void => {
     return;
   }
   const serving = situation.held.filter((slot) => slot.serving).length;
-  if (step.do !== 'Settled' || serving !== replicas || w.members.length !== replicas) {
+  // A slot that was Removed when its claim was orphaned is nobody's: no claim composes it again.
+  const kept = w.members.filter(
+    ({ controllerUID, status }) => controllerUID !== undefined || status.phase !== 'Removed',
+  );
+  if (step.do !== 'Settled' || serving !== replicas || kept.length !== replicas) {
     throw new Violation(
       `does not settle: ${'message' in step ? step.message : step.do} ${sketch}, ${w.members.length} members`,
     );
