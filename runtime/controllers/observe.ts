@@ -266,7 +266,7 @@ const readNamespace = async (world: World, name: string, signal: AbortSignal): P
  * Whether this pass may come to a decision that needs the claim and the namespace as they are at this moment: deleting,
  * repairing, forming, adopting. A settled cluster needs neither, and then they are not read.
  */
-const needsExactness = (
+export const needsExactness = (
   members: readonly SeenMember[],
   quorum: SeenQuorum | undefined,
   budget: SeenBudget | undefined,

@@ -101,6 +101,17 @@ const EVENTS: readonly {
     },
   },
   {
+    name: 'removed behind our back',
+    gentle: false,
+    happen: ({ w, roll }) => {
+      const [etcd] = w.etcd.filter(({ foreign, leader }) => !foreign && leader !== undefined);
+      const victim = pick(roll, etcd?.members.filter(({ id }) => id !== etcd.leader) ?? []);
+      if (etcd !== undefined && classify(observe(w)).latch !== undefined) {
+        etcd.members = etcd.members.filter((member) => member !== victim);
+      }
+    },
+  },
+  {
     name: 'blind to the claim',
     gentle: true,
     happen: ({ w }) => {

@@ -10,6 +10,7 @@ import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.
 import { clientURL, incarnationName, memberName, ordinalOf, peerURL } from '../../api/names.ts';
 import type { Claim as FunctionClaim } from '../../functions/composing/claim.ts';
 import { wantedOrdinals } from '../../functions/composing/slots.ts';
+import { needsExactness } from '../../runtime/controllers/observe.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { Fact, Observed, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
@@ -567,7 +568,7 @@ const membershipOf = (w: World, pods: readonly SeenPod[]): Fact<EtcdMembership> 
     : known({ clusterId: etcd.id, members: etcd.members });
 };
 
-export const observe = (w: World): Observed => {
+const gathered = (w: World): Observed => {
   const pods = w.pods.map((pod) => ({ member: pod.member, seen: seenPod(w, pod) }));
   return {
     namespace: NAMESPACE,
@@ -606,6 +607,14 @@ export const observe = (w: World): Observed => {
       pods.map(({ seen }) => seen),
     ),
   };
+};
+
+/** As the runtime gathers: what a settled cluster does not need is not asked for, and so is not known. */
+export const observe = (w: World): Observed => {
+  const seen = gathered(w);
+  return needsExactness(seen.members, seen.quorum, seen.budget)
+    ? seen
+    : { ...seen, claim: unknown('not asked in this pass'), namespaceTerminating: unknown('not asked in this pass') };
 };
 
 // ------------------------------------------------------------------------------------------------------------ acts
