@@ -110,9 +110,8 @@ const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undef
     const attempted = bootstrap?.members.find(({ name }) => name === member.name)?.incarnation;
     if (attempted !== undefined) return attempted;
   }
-  // A record "Removed" may be older than the incarnation that was begun in the slot afterwards.
-  const { phase, incarnation, memberID } = member.status;
-  const recorded = phase === 'Removed' ? undefined : incarnation;
+  // A slot that was emptied has none recorded, also while the next one is being begun in it.
+  const { incarnation: recorded, memberID } = member.status;
   if (seen.membership.known) {
     const { members } = seen.membership.value;
     const tokens = members.flatMap((entry) => tokenOf(seen, member.name, entry) ?? []);
