@@ -787,9 +787,10 @@ const quorumLost: Rule = {
     const answering = s.held.filter(({ pod }) => pod?.etcd.known === true);
     const led = answering.filter(({ pod }) => pod?.etcd.known === true && pod.etcd.value.leaderId !== undefined);
     const voters = s.quorum?.status.voters?.length ?? s.held.length;
-    // Where the kubelet finds a silent member ready, it is the runtime that is cut off, not the member.
-    const cutOff = s.held.filter(({ pod }) => pod?.etcd.known === false && pod.ready && !pod.deleting);
-    if (led.length + cutOff.length >= majority(voters)) return undefined;
+    // Where the kubelet finds a silent member ready, it is the runtime that is cut off; where it finds one ready that knows
+    // of no leader, there was one seconds ago, and an election takes one.
+    const able = s.held.filter((slot) => led.includes(slot) || (slot.pod?.ready === true && !slot.pod.deleting));
+    if (able.length >= majority(voters)) return undefined;
     const refused = refusedToStart(s);
     if (refused !== undefined) return refused;
     const missing = s.held.filter((slot) => !answering.includes(slot)).map(({ member }) => member.name);

@@ -403,7 +403,8 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
             { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
           : underway !== undefined && phase !== 'QuorumLost'
             ? underway
-            : step.do === 'Wait'
+            : // An election, or a call that ran into its deadline: what is said of the members says more.
+              step.do === 'Wait' && (decision.rule !== 'unknowns' || serving === 0)
               ? { reason: step.reason, message: step.message }
               : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
 
@@ -470,7 +471,7 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
       fault !== undefined
         ? { status: 'False', ...fault }
         : cutOff
-          ? { status: 'False', reason: 'ClusterUnreachable', message: waiting.message }
+          ? { status: 'False', reason: 'ClusterUnreachable', message: step.do === 'Wait' ? step.message : '' }
           : { status: 'True', reason: 'Settled', message: 'the runtime follows this cluster' },
   };
 };
