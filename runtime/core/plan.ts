@@ -893,8 +893,9 @@ const replacements = (s: Situation): readonly Replacement[] => {
     const { entry, member, memory } = slot;
     if (!entry.known) continue;
     const safe = safeWithout(s, entry.value?.id);
-    // One by one: while somebody is missing, taking a healthy one would leave ever fewer copies of the data.
-    const inTurn = complete || !isHealthyVoter(slot);
+    // One by one: while somebody is missing, taking a healthy one would leave ever fewer copies of the data. One that is
+    // silent counts as unhealthy only if its kubelet finds it so, too.
+    const inTurn = complete || (!isHealthyVoter(slot) && slot.pod?.ready !== true);
     if (entry.value === undefined) {
       dead.push({ slot, why: 'etcd does not list it any more', reason: 'ReplacementHeld', safe });
     } else if (entry.value.isLearner) {
