@@ -114,7 +114,9 @@ const projectedStatus = (request: RunFunctionRequest, claim: Claim): ProjectedSt
 };
 
 const fromQuorum = (status: EtcdQuorumStatus, claim: Claim): ProjectedStatus => {
-  const clusterID = status.clusterID ?? claim.status.clusterID;
+  // A record that another claim of this name left is not this claim's past; taken over, it would bar a first start for ever.
+  const own = claim.uid === '' || status.clusterUID === undefined || status.clusterUID === claim.uid;
+  const clusterID = (own ? status.clusterID : undefined) ?? claim.status.clusterID;
   return {
     ...(status.phase === undefined ? {} : { phase: status.phase }),
     ...(status.members === undefined ? {} : { members: status.members }),

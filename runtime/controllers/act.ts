@@ -135,7 +135,11 @@ export const writeQuorum = async (
     await world.kube.mergePatch<EtcdQuorum>(
       { resource: kinds.quorums, namespace: seen.namespace, name: seen.cluster },
       {
-        metadata: { uid: stored.metadata.uid, resourceVersion: stored.metadata.resourceVersion },
+        // The version that was decided on, not the one that happens to be at hand by now.
+        metadata: {
+          uid: stored.metadata.uid,
+          resourceVersion: seen.quorum?.resourceVersion ?? stored.metadata.resourceVersion,
+        },
         status: mergeTo(stored.status ?? {}, status),
       },
       { subresource: 'status', signal, fieldManager: FIELD_MANAGER },

@@ -111,10 +111,6 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
           .at({ url: clientAddress(ip) })
           .status({ signal, deadlineMs: STATUS_DEADLINE_MS })
           .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error)));
-  if (etcd.known) {
-    const highest = world.revisions.get(metadata.name) ?? 0n;
-    if (etcd.value.revision > highest) world.revisions.set(metadata.name, etcd.value.revision);
-  }
   return {
     name: metadata.name,
     uid: metadata.uid,
@@ -207,6 +203,7 @@ const seenMember = (
 
 const seenQuorum = (quorum: Stored<EtcdQuorum>): SeenQuorum => ({
   uid: quorum.metadata.uid,
+  resourceVersion: quorum.metadata.resourceVersion,
   generation: quorum.metadata.generation ?? 0,
   deleting: quorum.metadata.deletionTimestamp !== undefined,
   controllerUID: controllerUID(quorum),
@@ -287,8 +284,8 @@ export const needsExactness = (
         (firstClaim !== undefined && firstClaim !== uid) ||
         pods.some((pod) => pod.controllerUID !== uid || pod.phase === 'Failed' || pod.phase === 'Succeeded'),
     ) ||
-    // After the latch every slot of the attempt has a Pod; before the member's own record says so, nothing else tells.
-    (quorum.status.clusterID !== undefined && members.some(({ pods }) => pods.length === 0))
+    // Every slot of an attempt has a Pod soon; one without may be without because everything is being deleted.
+    members.some(({ pods }) => pods.length === 0)
   );
 };
 

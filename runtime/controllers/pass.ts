@@ -186,11 +186,21 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
     return undefined;
   };
 
+  /** Only of a proven identity: what an impostor answers must not become the floor of the volume that it sits on. */
+  const remember = ({ situation }: Decision): void => {
+    for (const { pod, identity } of situation.held) {
+      if (pod?.etcd.known !== true || identity.is !== 'proven') continue;
+      const { revision } = pod.etcd.value;
+      if (revision > (world.revisions.get(pod.name) ?? 0n)) world.revisions.set(pod.name, revision);
+    }
+  };
+
   const run = async (cluster: ClusterName, signal: AbortSignal): Promise<PassResult> => {
     const key = clusterKey(cluster);
     const memory = memoryOf(key);
     const seen = await observe(world, cluster, signal);
     let decision = plan(seen);
+    remember(decision);
     const { log } = world;
     const fields = { cluster: key, rule: decision.rule, step: decision.step.do, seen: decision.sketch };
 

@@ -101,6 +101,8 @@ export type SeenMember = {
 
 export type SeenQuorum = {
   readonly uid: string;
+  /** What was seen is what a write stands on: with any other version under it, the picture was old. */
+  readonly resourceVersion?: string | undefined;
   readonly generation: number;
   readonly deleting: boolean;
   readonly controllerUID: string | undefined;
