@@ -1,6 +1,6 @@
 /**
  * An etcd world in memory: disks, processes, clusters, and the network between them. It keeps the promises of the etcd
- * port that `test/contract/etcd.contract.ts` writes down, and nothing in it depends on time or chance: what real etcd
+ * port that `test/contract/etcd.test.ts` writes down, and nothing in it depends on time or chance: what real etcd
  * does within milliseconds (electing, replicating, publishing a name) is done before the control function returns.
  *
  * Members are started as a kubelet would start them, by a configuration file and a disk, so what a wiped, locked,
