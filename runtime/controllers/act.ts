@@ -386,13 +386,22 @@ const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>)
   );
 };
 
-/** A member that can carry out a membership call: the leader, or else whoever knows one. */
-const speaker = ({ world, decision }: Scene): EtcdMemberClient => {
+/**
+ * Members that can carry out a membership call, the leader first, the one that it is about last. Each judges by its own
+ * connections whether the cluster is healthy enough for the change, and one whose stream to a restarted peer hangs refuses for
+ * as long as that lasts; any other one's yes is as good.
+ */
+const speakers = ({ world, decision }: Scene, about?: string): readonly EtcdMemberClient[] => {
   const { held, leaderID } = decision.situation;
-  const able = held.filter(({ pod, identity }) => pod?.ip !== undefined && identity.is === 'proven');
-  const chosen = able.find(({ memberID }) => memberID === leaderID) ?? able[0];
-  if (chosen?.pod?.ip === undefined) throw new KubeFault('Unavailable', 'no member with a proven identity answers');
-  return world.etcd.at({ url: clientAddress(chosen.pod.ip) });
+  const last = (id: string | undefined): number => (id === about ? 2 : id === leaderID ? 0 : 1);
+  const able = held
+    .filter(({ pod, identity }) => pod?.ip !== undefined && !pod.deleting && identity.is === 'proven')
+    .toSorted((a, b) => last(a.memberID) - last(b.memberID));
+  const clients = able.flatMap(({ pod }) =>
+    pod?.ip === undefined ? [] : [world.etcd.at({ url: clientAddress(pod.ip) })],
+  );
+  if (clients.length === 0) throw new KubeFault('Unavailable', 'no member with a proven identity answers');
+  return clients;
 };
 
 const early = (fault: EtcdFault): Outcome | undefined =>
@@ -404,17 +413,25 @@ const early = (fault: EtcdFault): Outcome | undefined =>
 
 /** `settledBy` are the refusals that mean: it has been done before. */
 const membershipCall = async (
-  call: () => Promise<unknown>,
+  clients: readonly EtcdMemberClient[],
+  call: (client: EtcdMemberClient) => Promise<unknown>,
   ...settledBy: readonly EtcdFault['reason'][]
 ): Promise<Outcome> => {
-  try {
-    await call();
-    return DONE;
-  } catch (error) {
-    if (!(error instanceof EtcdFault)) throw error;
-    if (settledBy.includes(error.reason)) return DONE;
-    return early(error) ?? { was: 'refused', fault: { reason: 'ClusterUnreachable', message: error.message } };
+  let last: EtcdFault | undefined;
+  for (const client of clients) {
+    try {
+      await call(client);
+      return DONE;
+    } catch (error) {
+      if (!(error instanceof EtcdFault)) throw error;
+      if (settledBy.includes(error.reason)) return DONE;
+      last = error;
+      // Only a refusal that certainly changed nothing is taken to another member.
+      if (error.reason !== 'UnhealthyCluster') break;
+    }
   }
+  if (last === undefined) return DONE;
+  return early(last) ?? { was: 'refused', fault: { reason: 'ClusterUnreachable', message: last.message } };
 };
 
 const endOperation = async (scene: Scene, step: Extract<Step, { do: 'EndOperation' }>): Promise<void> => {
@@ -624,8 +641,9 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return DONE;
     case 'AddLearner':
       return membershipCall(
-        async () => {
-          const { memberId } = await speaker(scene).memberAddLearner([step.peerURL], { signal });
+        speakers(scene),
+        async (client) => {
+          const { memberId } = await client.memberAddLearner([step.peerURL], { signal });
           const operation = decision.situation.quorum?.status.operation;
           if (operation !== undefined) {
             await changeQuorum(scene, { operation: { ...operation, step: 'added', memberID: memberId } });
@@ -635,11 +653,19 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
         'MemberExists',
       );
     case 'Promote':
-      return membershipCall(() => speaker(scene).memberPromote(step.memberID, { signal }), 'NotALearner');
+      return membershipCall(
+        speakers(scene, step.memberID),
+        (client) => client.memberPromote(step.memberID, { signal }),
+        'NotALearner',
+      );
     case 'MoveLeader':
-      return membershipCall(() => speaker(scene).moveLeader(step.to, { signal }));
+      return membershipCall(speakers(scene).slice(0, 1), (client) => client.moveLeader(step.to, { signal }));
     case 'RemoveMember':
-      return membershipCall(() => speaker(scene).memberRemove(step.memberID, { signal }), 'MemberNotFound');
+      return membershipCall(
+        speakers(scene, step.memberID),
+        (client) => client.memberRemove(step.memberID, { signal }),
+        'MemberNotFound',
+      );
     case 'Retire':
       await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
       await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));

@@ -254,6 +254,7 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
       return { decision, outcome: 'early', againMs: STUBBORN_MS };
     }
     const fault = outcome.was === 'refused' ? outcome.fault : undefined;
+    if (outcome.was === 'early' && memory.repeats === 0) log.info({ ...fields, why: outcome.why }, 'step not yet');
     if (fault !== undefined) log.warn({ ...fields, reason: fault.reason, message: fault.message }, 'step refused');
     const dueMs = await record(decision, memory, signal, fault);
     const refusedMs = step.do === 'GrowVolumes' ? NOT_GROWN_MS : REFUSED_MS;
