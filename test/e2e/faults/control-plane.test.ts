@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { functionName } from '../../../deploy/names.ts';
-import { claim, claimIn, condition, conditionOf, openPods, podOf, ready } from '../claim.ts';
+import { claim, claimIn, condition, conditionOf, openPods, podOf, quorumIn, ready } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { leaderAndFollower, oneCluster } from '../identity.ts';
@@ -41,8 +41,17 @@ describe('without Crossplane', () => {
       t.diagnostic(`writes: ${JSON.stringify(written)}`);
       assert.deepEqual(written.lost, []);
       assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
-      await place.kubectl(['scale', 'etcdcluster/demo', '--replicas=1']);
-      await ready(place, 'demo', { deadlineMs: 120_000 });
+      await place.kubectl([
+        'patch',
+        'etcdcluster/demo',
+        '--type=merge',
+        '-p',
+        '{"spec":{"progressDeadlineSeconds":700}}',
+      ]);
+      await eventually('the claim is followed again', async () => {
+        const quorum = await quorumIn(place, 'demo');
+        if (quorum.spec.progressDeadlineSeconds !== 700) notYet('the EtcdQuorum has the old deadline');
+      });
     }),
   );
 });
