@@ -45,7 +45,6 @@ export const REASONS = {
   ImagePullFailed: 'The image cannot be pulled. Check version, image.repository and imagePullSecrets in the claim.',
   PodRefused: 'The API server refuses the Pod or volume: quota, admission or policy. Read the message.',
   ContainerNotCreated: 'The kubelet cannot create the container. Read the message.',
-  NodeLost: 'The node of the Pod does not answer. Bring it back or remove it from the cluster.',
 
   // etcd stands in the way
   OptionsRefused: 'etcd does not take these options. Correct spec.options in the claim.',
@@ -56,7 +55,6 @@ export const REASONS = {
   VolumeFull: 'The volume is full. Enlarge storage.size or lower options.quotaBackendBytes.',
   DataCorrupt: 'The data on the volume is damaged. The member will not serve; the others keep serving.',
   CrashLooping: 'etcd ends again and again. The message has its last words.',
-  NotAnswering: 'The member runs and does not answer. Look at its node and disk.',
 
   // A person has to decide
   ForeignData:

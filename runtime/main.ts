@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import { pino } from 'pino';
+import type { EtcdMember } from '../api/etcdmember.gen.ts';
 import { API_VERSION, LABELS } from '../api/names.ts';
 import { createEtcdClients } from './adapters/etcd/clients.ts';
 import { createEventRecorder } from './adapters/kube/events.ts';
@@ -85,6 +86,11 @@ const keyByLabel = ({ metadata }: Stored<KubeObject>): string | undefined => {
     : clusterKey({ namespace: metadata.namespace, name });
 };
 
+const memberKey = ({ metadata, spec }: Stored<EtcdMember>): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterName });
+const quorumKey = ({ metadata }: Stored<KubeObject>): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: metadata.name });
+
 const watch = <T extends KubeObject>(
   resource: Parameters<typeof startWatchCache<T>>[0]['resource'],
   index: (object: Stored<T>) => string | undefined,
@@ -109,12 +115,8 @@ const watch = <T extends KubeObject>(
   });
 
 const caches = {
-  members: watch(kinds.members, ({ metadata, spec }) =>
-    clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterName }),
-  ),
-  quorums: watch(kinds.quorums, ({ metadata }) =>
-    clusterKey({ namespace: metadata.namespace ?? '', name: metadata.name }),
-  ),
+  members: watch(kinds.members, memberKey),
+  quorums: watch(kinds.quorums, quorumKey),
   pods: watch<Pod>(resources.pods, keyByLabel, LABELS.member),
   volumes: watch<PersistentVolumeClaim>(
     resources.persistentvolumeclaims,
@@ -267,10 +269,6 @@ const enqueueByKey =
       if (key !== undefined) queue.enqueue(key);
     }
   };
-const memberKey = ({ metadata, spec }: Parameters<Parameters<typeof caches.members.onChange>[0]>[1] & {}): string =>
-  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterName });
-const quorumKey = ({ metadata }: Stored<KubeObject>): string =>
-  clusterKey({ namespace: metadata.namespace ?? '', name: metadata.name });
 
 caches.members.onChange(enqueueByKey(memberKey));
 caches.quorums.onChange(enqueueByKey(quorumKey));

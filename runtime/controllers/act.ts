@@ -120,6 +120,10 @@ const deleteObject = async (
   }
 };
 
+const deleteAll = async (scene: Scene, resource: Resource, objects: readonly ObjectName[]): Promise<void> => {
+  await Promise.all(objects.map((object) => deleteObject(scene, resource, object)));
+};
+
 /**
  * Replaces the quorum's status as a whole. The resource version makes it a compare-and-swap: an attempt or an operation
  * is recorded by exactly one process, and on top of what it has seen.
@@ -512,7 +516,7 @@ const retain = (scene: Scene, { name, uid }: ObjectName): Promise<boolean> =>
   });
 
 const teardown = async (scene: Scene, step: Extract<Step, { do: 'Teardown' }>): Promise<void> => {
-  await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
+  await deleteAll(scene, resources.pods, step.pods);
   await Promise.all(
     step.volumes.map((volume) =>
       volume.retain ? retain(scene, volume) : deleteObject(scene, resources.persistentvolumeclaims, volume),
@@ -576,8 +580,8 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return DONE;
     }
     case 'ClearAttempt':
-      await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
-      await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));
+      await deleteAll(scene, resources.pods, step.pods);
+      await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
       return ASKED_TO_GO;
     case 'BringUp': {
       const faults = await Promise.all(step.places.map((place) => bringUp(scene, place)));
@@ -667,8 +671,8 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
         'MemberNotFound',
       );
     case 'Retire':
-      await Promise.all(step.pods.map((pod) => deleteObject(scene, resources.pods, pod)));
-      await Promise.all(step.volumes.map((volume) => deleteObject(scene, resources.persistentvolumeclaims, volume)));
+      await deleteAll(scene, resources.pods, step.pods);
+      await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
       return ASKED_TO_GO;
     case 'EndOperation':
       await endOperation(scene, step);

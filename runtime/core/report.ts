@@ -297,7 +297,6 @@ const TROUBLE = new Set<string>([
   'DataCorrupt',
   'VolumeFull',
   'CrashLooping',
-  'NotAnswering',
   'VersionUnsupported',
   'ForeignData',
   'ForeignIdentity',

@@ -11,6 +11,7 @@ import {
   type KubeFaultReason,
   type KubeObject,
   type ListOptions,
+  type PatchOptions,
   type Ref,
   type Resource,
   type Stored,
@@ -456,6 +457,25 @@ export const createKube = (config: KubeClientConfig): Kube => {
     }
   }
 
+  const patched = async <T extends KubeObject>(
+    ref: Ref<T>,
+    contentType: string,
+    body: unknown,
+    options: PatchOptions,
+  ): Promise<Stored<T>> =>
+    await sendForObject<T>(
+      {
+        ...ref,
+        verb: 'patch',
+        method: 'PATCH',
+        subresource: options.subresource,
+        query: { fieldManager: options.fieldManager },
+        contentType,
+        body,
+      },
+      options,
+    );
+
   return {
     get: async <T extends KubeObject>(ref: Ref<T>, options: CallOptions = {}) => {
       try {
@@ -497,33 +517,9 @@ export const createKube = (config: KubeClientConfig): Kube => {
         options,
       ),
 
-    mergePatch: async (ref, patch, options = {}) =>
-      await sendForObject(
-        {
-          ...ref,
-          verb: 'patch',
-          method: 'PATCH',
-          subresource: options.subresource,
-          query: { fieldManager: options.fieldManager },
-          contentType: MERGE_PATCH,
-          body: patch,
-        },
-        options,
-      ),
+    mergePatch: async (ref, patch, options = {}) => await patched(ref, MERGE_PATCH, patch, options),
 
-    jsonPatch: async (ref, operations, options = {}) =>
-      await sendForObject(
-        {
-          ...ref,
-          verb: 'patch',
-          method: 'PATCH',
-          subresource: options.subresource,
-          query: { fieldManager: options.fieldManager },
-          contentType: JSON_PATCH,
-          body: operations,
-        },
-        options,
-      ),
+    jsonPatch: async (ref, operations, options = {}) => await patched(ref, JSON_PATCH, operations, options),
 
     delete: async (ref, options = {}) => {
       const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
