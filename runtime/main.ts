@@ -1,6 +1,7 @@
 /** The runtime's process: flags, watches, the lease, the queue. */
 import { randomInt } from 'node:crypto';
 import { hostname } from 'node:os';
+import { matchesGlob } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import { pino } from 'pino';
@@ -29,6 +30,7 @@ const positive = (text: string): number => {
 const options = new Command('etcd-operator-runtime')
   .description('Keeps etcd clusters: membership, Pods, volumes, identity.')
   .option('--namespace <name>', 'watch this namespace only; absent: all')
+  .option('--clusters <glob>', 'act on clusters whose namespace/name matches, such as staging-*/*; absent: all', '*/*')
   .option('--lease-namespace <name>', 'where the leader lease lives; absent: the namespace of the Pod')
   .option('--lease-name <name>', 'name of the leader lease', 'etcd-operator-runtime')
   .option('--health-address <address>', 'where /livez and /readyz are served', ':8081')
@@ -38,6 +40,7 @@ const options = new Command('etcd-operator-runtime')
   .parse()
   .opts<{
     namespace?: string;
+    clusters: string;
     leaseNamespace?: string;
     leaseName: string;
     healthAddress: string;
@@ -261,12 +264,15 @@ await lease.acquired;
 lease.signal.addEventListener('abort', () => void stop('lease lost'));
 leading = true;
 
+const enqueue = (key: string): void => {
+  if (matchesGlob(key, options.clusters)) queue.enqueue(key);
+};
 const enqueueByKey =
   <T extends KubeObject>(index: (object: Stored<T>) => string | undefined) =>
   (_: unknown, before: Stored<T> | undefined, after: Stored<T> | undefined): void => {
     for (const object of [before, after]) {
       const key = object === undefined ? undefined : index(object);
-      if (key !== undefined) queue.enqueue(key);
+      if (key !== undefined) enqueue(key);
     }
   };
 
@@ -275,5 +281,5 @@ caches.quorums.onChange(enqueueByKey(quorumKey));
 caches.pods.onChange(enqueueByKey(keyByLabel));
 caches.volumes.onChange(enqueueByKey(keyByLabel));
 caches.budgets.onChange(enqueueByKey(keyByLabel));
-for (const quorum of caches.quorums.list()) queue.enqueue(quorumKey(quorum));
-for (const member of caches.members.list()) queue.enqueue(memberKey(member));
+for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
+for (const member of caches.members.list()) enqueue(memberKey(member));

@@ -20,8 +20,9 @@ import {
 } from '../../api/names.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
 import type { Observed } from '../core/observed.ts';
-import { type Decision, isStanding } from '../core/plan.ts';
+import type { Decision } from '../core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
+import { isStanding } from '../core/rules/standing.ts';
 import type { ObjectName, Placement, Step } from '../core/steps.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';

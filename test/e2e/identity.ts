@@ -6,7 +6,7 @@ import { PORTS } from '../../api/names.ts';
 import { kubeconfigAccess } from '../../runtime/adapters/kube/kube-access.ts';
 import type { Stored } from '../../runtime/ports/kube.ts';
 import { claimIn, podsOf, quorumIn } from './claim.ts';
-import { eventually, notYet } from './eventually.ts';
+import { eventually, notYet, type Patience } from './eventually.ts';
 import type { Place } from './place.ts';
 
 const DEADLINE_MS = 3_000;
@@ -124,7 +124,7 @@ export type Identity = { readonly clusterID: string; readonly members: ReadonlyM
  * the records in claim and quorum say the same.
  * @returns the cluster ID and the member ID of each Pod by name
  */
-export const oneCluster = (place: Place, name: string, size: number): Promise<Identity> =>
+export const oneCluster = (place: Place, name: string, size: number, patience: Patience = {}): Promise<Identity> =>
   // A member that has just become ready may lag behind the list for a moment; a second cluster never passes.
   eventually(
     `${name} is one cluster of ${size}`,
@@ -151,7 +151,7 @@ export const oneCluster = (place: Place, name: string, size: number): Promise<Id
       assert.equal((await quorumIn(place, name)).status?.clusterID, clusterID, 'cluster ID in the quorum');
       return { clusterID, members: new Map(selves.map(({ pod, memberID }) => [pod, memberID])) };
     },
-    { deadlineMs: 20_000, everyMs: 300 },
+    { deadlineMs: 20_000, everyMs: 300, ...patience },
   );
 
 /** The EtcdMember's name of the Pod that leads, and of one that does not. */

@@ -58,9 +58,12 @@ const open = async (): Promise<Connection> => {
 /** Namespaces of these tests, so that leftovers of a run that was killed can be told from a user's. */
 export const MARK = 'etcd-operator-e2e';
 
+/** Another one lets a runtime of its own, started with `--clusters`, look after just these tests. */
+const namespacePrefix = process.env.ETCD_OPERATOR_E2E_PREFIX ?? 'e2e-';
+
 const openPlace = async (topic: string): Promise<Place> => {
   const { cluster, kube } = await connected();
-  const namespace = `e2e-${topic}-${randomBytes(2).toString('hex')}`;
+  const namespace = `${namespacePrefix}${topic}-${randomBytes(2).toString('hex')}`;
   await kube.create(resources.namespaces, {
     metadata: {
       name: namespace,

@@ -1,0 +1,118 @@
+/** Members and clusters that go, and what must not go with them. */
+import type { Situation, Slot } from '../situation.ts';
+import type { Step } from '../steps.ts';
+import { named, RETRY_MS, type Rule, wait } from './rule.ts';
+import { allPods } from './standing.ts';
+
+const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
+  const { budget } = s.seen;
+  const step = {
+    pods: slots.flatMap(({ member }) => member.pods.filter((pod) => !pod.deleting).map(named)),
+    // A volume goes only when no Pod of its slot is left that could still write to it.
+    volumes: slots
+      .filter(({ member }) => member.pods.length === 0)
+      .flatMap(({ member }) =>
+        member.volumes
+          .filter((volume) => !volume.deleting)
+          .map((volume) => ({ ...named(volume), retain: member.spec.storage.retention === 'Retain' })),
+      ),
+    release: slots
+      .filter(({ member }) => member.finalized && member.pods.length === 0 && member.volumes.length === 0)
+      .map(({ member }) => named(member)),
+    budget: budget !== undefined && !budget.deleting ? { name: s.seen.cluster, uid: budget.uid } : undefined,
+  };
+  const idle = step.pods.length + step.volumes.length + step.release.length === 0 && step.budget === undefined;
+  return idle
+    ? wait('Deleting', `${why}; waiting for Pods and volumes to end`, RETRY_MS)
+    : { do: 'Teardown', why, ...step };
+};
+
+/**
+ * An orphaned cluster's members can be swept away after all: a reconcile of Crossplane that began before the orphaning puts the
+ * old owner back on what it composes, and the garbage collector then takes that for children of a claim that is gone. It never
+ * puts it back on Pods, which Crossplane does not compose. So a live Pod without a controller means: its claim was orphaned,
+ * somebody wants this data. In a background or foreground deletion Pods keep their reference and are deleted by it.
+ */
+const wasOrphaned = (s: Situation): boolean =>
+  allPods(s).some(({ deleting, controllerUID }) => !deleting && controllerUID === undefined);
+
+const letGo = (slots: readonly Slot[]): Step => {
+  const members = slots.filter(({ member }) => member.finalized).map(({ member }) => named(member));
+  const why = 'the EtcdCluster was orphaned: Pods and volumes stay, for a claim that is applied again';
+  return members.length > 0 ? { do: 'LetGo', why, members } : wait('Deleting', why, RETRY_MS);
+};
+
+/**
+ * Why a member has a deletion timestamp is decided in this order, from facts read past every cache. The namespace first:
+ * its Pods die before its members are marked. Then the claim: a claim applied again while members terminate adopts them
+ * silently, so what counts is the claim they were made for.
+ */
+export const deletion: Rule = {
+  name: 'deletion',
+  answer: (s) => {
+    const { namespaceTerminating, claim } = s.seen;
+    const marked = s.slots.filter(({ member }) => member.deleting);
+    if (namespaceTerminating.known && namespaceTerminating.value) {
+      const why = 'the namespace is being deleted';
+      return marked.length > 0 ? teardown(s, marked, why) : wait('Deleting', `${why}; nothing is repaired`, RETRY_MS);
+    }
+    if (claim.known && claim.value.exists && claim.value.deleting && marked.length === 0) {
+      return wait('Deleting', 'the EtcdCluster is being deleted; nothing is repaired', RETRY_MS);
+    }
+    if (claim.known && !claim.value.exists && s.quorum?.controllerUID !== undefined && marked.length === 0) {
+      return wait('Deleting', 'the EtcdCluster is gone and its objects follow; nothing is repaired', RETRY_MS);
+    }
+    if (marked.length === 0) return undefined;
+    if (!namespaceTerminating.known) {
+      return wait('Deleting', `the namespace cannot be read: ${namespaceTerminating.why}`, RETRY_MS);
+    }
+    if (!claim.known) return wait('Deleting', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
+    const now = claim.value;
+    // Where unmarked members live on, under the claim that was applied again or orphaned under none, this is their
+    // cluster still: then a marked one is replaced like any other. Taking it down could cost the rest their quorum.
+    const owner = now.exists ? now.uid : undefined;
+    // Collected for a claim that is gone, while its Pod tells that the cluster was orphaned: only the object goes.
+    const swept = marked.filter(
+      ({ member, pod }) =>
+        member.controllerUID !== undefined &&
+        member.controllerUID !== owner &&
+        pod?.deleting === false &&
+        pod.controllerUID === undefined,
+    );
+    if (swept.length > 0) return letGo(swept);
+    const lives = ({ member }: Slot): boolean =>
+      !member.deleting && (member.controllerUID === undefined || member.controllerUID === owner);
+    if (!(now.exists && now.deleting) && s.held.some(lives)) return undefined;
+    if (!now.exists || now.deleting) {
+      return wasOrphaned(s) ? letGo(marked) : teardown(s, marked, 'the EtcdCluster was deleted');
+    }
+    const old = marked.filter(({ member }) => member.firstClaim !== undefined && member.firstClaim !== now.uid);
+    if (old.length > 0 && wasOrphaned(s)) return letGo(old);
+    return old.length > 0 ? teardown(s, old, 'they belong to an EtcdCluster of this name that was deleted') : undefined;
+  },
+};
+
+/** A member that somebody deleted and that nothing is left of. */
+export const release: Rule = {
+  name: 'release',
+  answer: (s) => {
+    const gone = s.slots.filter(
+      ({ member, entry }) =>
+        member.deleting &&
+        member.finalized &&
+        member.pods.length === 0 &&
+        member.volumes.length === 0 &&
+        (s.latch === undefined || (entry.known && entry.value === undefined)),
+    );
+    return gone.length === 0
+      ? undefined
+      : {
+          do: 'Teardown',
+          why: 'nothing is left of the member',
+          pods: [],
+          volumes: [],
+          release: gone.map(({ member }) => named(member)),
+          budget: undefined,
+        };
+  },
+};

@@ -1,0 +1,187 @@
+/** Which change of the membership begins next. */
+import type { Reason } from '../../../api/reasons.ts';
+import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
+import { named, RETRY_MS, type Rule, wait } from './rule.ts';
+import { isDataless, leftovers, livesOnlyIn, refusedSpec, safeWithout } from './standing.ts';
+
+/** Left by an operation that was given up: neither the slot's record nor etcd's list knows it. */
+export const strays: Rule = {
+  name: 'strays',
+  answer: (s) => {
+    if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
+    for (const { member, strayPods, strayVolumes } of s.slots) {
+      const pods = leftovers(s, member, strayPods);
+      const volumes = leftovers(s, member, strayVolumes);
+      if (pods.length + volumes.length === 0) continue;
+      return { do: 'Retire', target: member.name, pods: pods.map(named), volumes: volumes.map(named) };
+    }
+    return undefined;
+  },
+};
+
+/** Changes of the list are made for members that we know. A stranger may be a learner or a voter, and it counts. */
+export const strangers: Rule = {
+  name: 'strangers',
+  answer: (s) => {
+    if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
+    if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers', RETRY_MS);
+    const ours = new Set(s.slots.flatMap(({ entry }) => (entry.known ? (entry.value?.id ?? []) : [])));
+    const [stranger] = s.seen.membership.value.members.filter(({ id }) => !ours.has(id));
+    return stranger === undefined
+      ? undefined
+      : {
+          do: 'AskHuman',
+          reason: 'MemberListUnknownMember',
+          message: `etcd lists member ${stranger.id} (${stranger.name || stranger.peerURLs.join(', ')}), for which there is no EtcdMember; nothing is added or replaced meanwhile`,
+        };
+  },
+};
+
+type Replacement = {
+  readonly slot: Slot;
+  readonly why: string;
+  readonly reason: Reason;
+  /** Whether it can be done now. */
+  readonly safe: boolean;
+};
+
+/** What cannot come back by itself, then what a person deleted. Whoever is of no use any more goes first. */
+const replacements = (s: Situation): readonly Replacement[] => {
+  const dead: Replacement[] = [];
+  const asked: Replacement[] = [];
+  const complete = s.held.length >= (s.quorum?.spec.replicas ?? 0);
+  for (const slot of s.held) {
+    const { entry, member, memory } = slot;
+    if (!entry.known) continue;
+    const safe = safeWithout(s, entry.value?.id);
+    // One by one: while somebody is missing, taking a healthy one would leave ever fewer copies of the data. One that is
+    // silent counts as unhealthy only if its kubelet finds it so, too.
+    const inTurn = complete || (!isHealthyVoter(slot) && slot.pod?.ready !== true);
+    if (entry.value === undefined) {
+      dead.push({ slot, why: 'etcd does not list it any more', reason: 'ReplacementHeld', safe });
+    } else if (entry.value.isLearner) {
+      dead.push({ slot, why: 'it is a learner that no operation brings up', reason: 'ReplacementHeld', safe });
+    } else if (isDataless(slot)) {
+      dead.push(
+        memory
+          ? { slot, why: 'its Pod is gone and with it its memory', reason: 'MemoryLost', safe }
+          : { slot, why: 'its volume is gone', reason: 'VolumeLost', safe },
+      );
+    } else if (member.deleting) {
+      asked.push({ slot, why: 'its EtcdMember was deleted', reason: 'ReplacementHeld', safe: safe && inTurn });
+    } else if (livesOnlyIn(slot)) {
+      asked.push({ slot, why: 'its volume is being deleted', reason: 'VolumeLost', safe: safe && inTurn });
+    }
+  }
+  return [...dead, ...asked];
+};
+
+export const replace: Rule = {
+  name: 'replace',
+  answer: (s) => {
+    if (s.quorum?.status.operation !== undefined || s.latch === undefined) return undefined;
+    const next = replacements(s).find(({ safe }) => safe);
+    if (next === undefined) return undefined;
+    // Pods of a namespace or claim that is being deleted die before its members are marked. Only what is missing may be
+    // missing for that reason; everything else is certain without asking.
+    const { namespaceTerminating, claim } = s.seen;
+    if (isDataless(next.slot) && !namespaceTerminating.known) {
+      return wait('Replacing', `the namespace cannot be read: ${namespaceTerminating.why}`, RETRY_MS);
+    }
+    if (isDataless(next.slot) && !claim.known) {
+      return wait('Replacing', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
+    }
+    const { slot, why } = next;
+    return {
+      do: 'BeginOperation',
+      kind: 'ReplaceMember',
+      target: slot.member.name,
+      why,
+      ...(slot.memberID === undefined ? {} : { memberID: slot.memberID }),
+    };
+  },
+};
+
+/** After scaling, since a cluster of one can only lose its member once it has a second. */
+export const held: Rule = {
+  name: 'held',
+  answer: (s) => {
+    if (s.quorum?.status.operation !== undefined || s.latch === undefined) return undefined;
+    const [first] = replacements(s);
+    if (first === undefined) return undefined;
+    const { slot, why, reason } = first;
+    return wait(
+      reason,
+      s.held.length === 1
+        ? `${slot.member.name} is the only member: raise replicas, then it is replaced`
+        : `${slot.member.name} is not replaced (${why}) while the others could not hold quorum without it`,
+      RETRY_MS,
+    );
+  },
+};
+
+/** Victims of a scale-down, first to go first: unhealthy, then learners, then the highest ordinal, the leader last. */
+const leavesBefore =
+  (s: Situation) =>
+  (a: Slot, b: Slot): number => {
+    const rank = (slot: Slot): number =>
+      isLeader(s, slot)
+        ? 3
+        : !isHealthyVoter(slot)
+          ? slot.entry.known && slot.entry.value?.isLearner === true
+            ? 1
+            : 0
+          : 2;
+    return rank(a) - rank(b) || b.member.ordinal - a.member.ordinal;
+  };
+
+export const scale: Rule = {
+  name: 'scale',
+  answer: (s) => {
+    const { quorum, latch, held, seen } = s;
+    if (latch === undefined || quorum === undefined || quorum.status.operation !== undefined) return undefined;
+    if (!seen.membership.known) return undefined;
+    const want = quorum.spec.replicas;
+    if (held.length > want) {
+      const [victim] = held.toSorted(leavesBefore(s));
+      if (victim === undefined) return undefined;
+      if (!safeWithout(s, victim.memberID)) {
+        return wait(
+          'Removing',
+          `${victim.member.name} does not leave while the others could not hold quorum`,
+          RETRY_MS,
+        );
+      }
+      return {
+        do: 'BeginOperation',
+        kind: 'RemoveMember',
+        target: victim.member.name,
+        why: `${want} of ${held.length} members are wanted`,
+        ...(victim.memberID === undefined ? {} : { memberID: victim.memberID }),
+      };
+    }
+    if (held.length < want) {
+      const unwell = held.filter((slot) => !slot.serving);
+      if (unwell.length > 0) {
+        const names = unwell.map(({ member }) => member.name).join(', ');
+        return wait('Adding', `a member is added once ${names} ${unwell.length === 1 ? 'serves' : 'serve'}`, RETRY_MS);
+      }
+      const free = s.slots.find(
+        ({ member, incarnation }) =>
+          incarnation === undefined &&
+          !member.deleting &&
+          [...member.pods, ...member.volumes].every(({ deleting }) => deleting),
+      );
+      if (free === undefined) return wait('Creating', 'waiting for Crossplane to make the next EtcdMember', RETRY_MS);
+      return (
+        refusedSpec([free]) ?? {
+          do: 'BeginOperation',
+          kind: 'AddMember',
+          target: free.member.name,
+          why: `${want} members are wanted, ${held.length} are there`,
+        }
+      );
+    }
+    return undefined;
+  },
+};

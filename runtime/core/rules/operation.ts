@@ -1,0 +1,155 @@
+/** Membership changes in flight. */
+import { incarnationName, peerURL } from '../../../api/names.ts';
+import { joiningConfig } from '../member-config.ts';
+import { isOutdated } from '../rollout.ts';
+import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
+import type { Step } from '../steps.ts';
+import { locked } from './identity.ts';
+import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
+import {
+  isDataless,
+  isPodless,
+  isRefused,
+  isTerminal,
+  leftovers,
+  placement,
+  refusedSpec,
+  safeWithout,
+  wasBegun,
+} from './standing.ts';
+
+/** Voters that should go because they cannot come back; a scale-up must not keep them waiting. */
+const isBeyondHope = (s: Situation, slot: Slot): boolean => {
+  const { entry } = slot;
+  if (!entry.known) return false;
+  return (entry.value === undefined || (!entry.value.isLearner && isDataless(slot))) && safeWithout(s, entry.value?.id);
+};
+
+const adding = (
+  s: Situation,
+  slot: Slot | undefined,
+  operation: { incarnation?: string; memberID?: string; target: string },
+): Step | undefined => {
+  const { membership, cluster, namespace } = s.seen;
+  const { incarnation, target } = operation;
+  const end = (outcome: 'joined' | 'abandoned'): Step => ({ do: 'EndOperation', kind: 'AddMember', target, outcome });
+  if (!membership.known) return undefined;
+  const { members } = membership.value;
+  const url = incarnation === undefined ? undefined : peerURL(cluster, namespace, incarnationName(target, incarnation));
+  const entry = members.find(({ peerURLs }) => url !== undefined && peerURLs.includes(url));
+  const others = s.held.filter(({ member }) => member.name !== target);
+  const unwanted =
+    slot === undefined ||
+    slot.member.deleting ||
+    incarnation === undefined ||
+    s.held.length > (s.quorum?.spec.replicas ?? 0);
+  const urgent = others.some((other) => isBeyondHope(s, other));
+
+  if (entry === undefined) {
+    // Listed once and not any more, or begun and not listed: its token is spent. What stands in the slot is cleared by
+    // the rules below, and a new operation draws a new token.
+    const spent = operation.memberID !== undefined || (slot !== undefined && wasBegun(slot, incarnation ?? ''));
+    if (unwanted || urgent || spent || url === undefined || members.some(({ isLearner }) => isLearner)) {
+      return end('abandoned');
+    }
+    // etcd refuses to add anyone while a voter is not connected.
+    const unwell = others.filter((other) => !isHealthyVoter(other)).map(({ member }) => member.name);
+    if (unwell.length > 0) return wait('Adding', `${target} is added once ${unwell.join(', ')} can vote`, RETRY_MS);
+    return { do: 'AddLearner', target, peerURL: url };
+  }
+  // Once it votes the change is made. What may still befall it is for the rules of a running cluster, which need the
+  // operation out of their way.
+  if (!entry.isLearner) return unwanted || urgent || slot.serving || isDataless(slot) ? end('joined') : undefined;
+
+  const drop: Step = { do: 'RemoveMember', target, memberID: entry.id };
+  if (unwanted) return drop;
+  if (isRefused(slot)) return undefined;
+  const { pod, volume, memory } = slot;
+  // A learner whose data was lost before it could vote is redone, not repaired.
+  const begun = wasBegun(slot, incarnation);
+  if (begun && (memory ? isPodless(slot) : volume === undefined || volume.deleting)) return drop;
+  if (urgent && pod?.container.state !== 'running') return drop;
+  // Made anew by the rules for any Pod: what ended, and what cannot start as the claim no longer wants it.
+  const stuck = isOutdated(slot) && pod?.container.state !== 'running';
+  if (stuck && memory) return drop;
+  if (pod !== undefined && (isTerminal(pod) || stuck)) return undefined;
+  if (pod === undefined || (pod.container.id === undefined && !pod.deleting)) {
+    const refused = refusedSpec([slot]);
+    if (refused !== undefined) return refused;
+    const config = joiningConfig(s, slot, incarnation);
+    if (config === undefined) return wait('Adding', `the list that ${target} has to join is not complete`, RETRY_MS);
+    if (pod === undefined) {
+      return {
+        do: 'BringUp',
+        why: `${target} joins as a learner`,
+        places: [placement(slot, incarnation, config, !memory && !begun)],
+      };
+    }
+    if (pod.config !== config.text) {
+      return {
+        do: 'Configure',
+        why: 'the member list changed before its first start',
+        pods: [{ ...named(pod), config: config.text }],
+      };
+    }
+    return wait('Adding', `${target} has not started yet`, RETRY_MS);
+  }
+  // It cannot be locked any more, and what is promoted now would be a voter that is down.
+  if (pod.deleting) return wait('Adding', `the Pod of ${target} is ending`, RETRY_MS);
+  if (pod.container.state === 'running' && slot.identity.is === 'proven') {
+    // From its first vote on it must not be able to start on an empty disk.
+    const locking = locked(s, slot);
+    if (locking !== undefined) return { do: 'Configure', why: 'it is locked before it votes', pods: [locking] };
+    return { do: 'Promote', target, memberID: entry.id };
+  }
+  return wait('Adding', `${target} is starting as a learner`, STARTING_RECHECK_MS);
+};
+
+const removing = (
+  s: Situation,
+  slot: Slot | undefined,
+  operation: { kind: 'RemoveMember' | 'ReplaceMember'; memberID?: string; target: string },
+): Step | undefined => {
+  const { membership } = s.seen;
+  if (!membership.known) return undefined;
+  const { target, kind } = operation;
+  const { members } = membership.value;
+  const entry = members.find(({ id }) => id === operation.memberID);
+  if (entry !== undefined) {
+    // Nothing is lost yet, so what has changed since this was begun counts again.
+    const regretted = kind === 'RemoveMember' && s.held.length <= (s.quorum?.spec.replicas ?? 0);
+    if (regretted || (!entry.isLearner && !safeWithout(s, entry.id))) {
+      return { do: 'EndOperation', kind, target, outcome: 'abandoned' };
+    }
+    if (entry.id === s.leaderID) {
+      const successor = s.held.find((other) => other.memberID !== entry.id && isHealthyVoter(other));
+      if (successor?.memberID !== undefined) return { do: 'MoveLeader', from: entry.id, to: successor.memberID };
+    }
+    return { do: 'RemoveMember', target, memberID: entry.id };
+  }
+  // Asked to end is enough: the next incarnation has other names, and a Pod on a dead node may never be gone.
+  const pods = slot === undefined ? [] : leftovers(s, slot.member, slot.member.pods);
+  const volumes = slot === undefined ? [] : leftovers(s, slot.member, slot.member.volumes);
+  return pods.length + volumes.length > 0
+    ? { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named) }
+    : { do: 'EndOperation', kind, target, outcome: kind === 'RemoveMember' ? 'removed' : 'emptied' };
+};
+
+export const operation: Rule = {
+  name: 'operation',
+  answer: (s) => {
+    const inFlight = s.quorum?.status.operation;
+    if (inFlight === undefined || s.latch === undefined) return undefined;
+    const { target, kind } = inFlight;
+    const slot = s.slots.find(({ member }) => member.name === target);
+    if (target !== undefined && kind === 'AddMember') return adding(s, slot, { ...inFlight, target });
+    if (target !== undefined && (kind === 'RemoveMember' || kind === 'ReplaceMember')) {
+      return removing(s, slot, { ...inFlight, kind, target });
+    }
+    return {
+      do: 'AskHuman',
+      reason: 'OperationUnknown',
+      message: `${kind} of ${target ?? 'nothing'} is in flight, which this version of the runtime cannot carry on`,
+    };
+  },
+};

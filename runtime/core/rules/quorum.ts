@@ -1,0 +1,78 @@
+/** Clusters without a quorum, and the budget that keeps evictions from making one. */
+
+import { majority, type Situation } from '../situation.ts';
+import type { Step } from '../steps.ts';
+import { RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
+import { allPods, allVolumes, isDataless, refusedSpec } from './standing.ts';
+
+/** Without a quorum and with nothing left to start one from. */
+export const dataLost: Rule = {
+  name: 'data lost',
+  answer: (s) => {
+    if (s.latch === undefined || s.seen.membership.known) return undefined;
+    if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers');
+    if (!s.held.every(isDataless)) return undefined;
+    const [one] = [...allPods(s), ...allVolumes(s)].filter(({ deleting }) => !deleting);
+    return one === undefined
+      ? { do: 'AskHuman', reason: 'AllDataLost', message: 'no member has a Pod or a volume with its data any more' }
+      : wait('ClusterUnreachable', `${one.name} stands in a slot that no record knows it to belong to`, RETRY_MS);
+  },
+};
+
+/** A Pod that is gone and that nobody makes again, since etcd would not start as the claim wants it. */
+export const refusedToStart = (s: Situation): Step | undefined =>
+  refusedSpec(s.held.filter((slot) => slot.pod === undefined && !slot.member.deleting));
+
+export const quorumLost: Rule = {
+  name: 'quorum lost',
+  answer: (s) => {
+    if (s.latch === undefined || s.seen.membership.known || s.held.length === 0) return undefined;
+    const answering = s.held.filter(({ pod }) => pod?.etcd.known === true);
+    const led = answering.filter(({ pod }) => pod?.etcd.known === true && pod.etcd.value.leaderId !== undefined);
+    const voters = s.quorum?.status.voters?.length ?? s.held.length;
+    // Where the kubelet finds a silent member ready, it is the runtime that is cut off; where it finds one ready that knows
+    // of no leader, there was one seconds ago, and an election takes one.
+    const able = s.held.filter((slot) => led.includes(slot) || (slot.pod?.ready === true && !slot.pod.deleting));
+    if (able.length >= majority(voters)) return undefined;
+    const refused = refusedToStart(s);
+    if (refused !== undefined) return refused;
+    const missing = s.held.filter((slot) => !answering.includes(slot)).map(({ member }) => member.name);
+    return wait(
+      'QuorumLost',
+      missing.length === 0
+        ? `all ${voters} voters answer, but only ${led.length} know of a leader`
+        : `${answering.length} of ${voters} voters answer, ${majority(voters)} are needed; missing: ${missing.join(', ')}`,
+      RETRY_MS,
+    );
+  },
+};
+
+export const unknowns: Rule = {
+  name: 'unknowns',
+  answer: (s) =>
+    s.latch === undefined || s.seen.membership.known
+      ? undefined
+      : wait('ClusterUnreachable', `the member list cannot be read: ${s.seen.membership.why}`, STARTING_RECHECK_MS),
+};
+
+export const budget: Rule = {
+  name: 'budget',
+  answer: (s) => {
+    const { membership, budget: present } = s.seen;
+    if (!membership.known || s.latch === undefined) return undefined;
+    const voters = membership.value.members.filter(({ isLearner }) => !isLearner).length;
+    // With one member any budget blocks every drain for ever, and there is no quorum to protect.
+    const minAvailable = voters > 1 ? majority(voters) : undefined;
+    const alwaysEvictUnhealthy = s.quorum?.spec.medium === '';
+    if (present?.deleting === true) return undefined;
+    const right =
+      present === undefined
+        ? minAvailable === undefined
+        : present.minAvailable === minAvailable && present.alwaysEvictUnhealthy === alwaysEvictUnhealthy;
+    // An EtcdQuorum that was deleted comes back without the reference by which people find the budget.
+    const referred = (s.quorum?.spec.resourceRefs ?? []).length > 0 === (minAvailable !== undefined);
+    return right && (referred || s.quorum === undefined)
+      ? undefined
+      : { do: 'SetBudget', minAvailable, alwaysEvictUnhealthy };
+  },
+};

@@ -1,0 +1,122 @@
+/** How a slot stands, in the terms in which the rules speak. Derived, never decided. */
+
+import { incarnationName, peerURL } from '../../../api/names.ts';
+import type { Reason } from '../../../api/reasons.ts';
+import { etcdMinor, optionProblems } from '../etcd-config.ts';
+import type { MemberConfig } from '../member-config.ts';
+import type { SeenMember, SeenPod, SeenVolume } from '../observed.ts';
+import { isHealthyVoter, majority, type Situation, type Slot } from '../situation.ts';
+import type { Placement, Step } from '../steps.ts';
+import { named } from './rule.ts';
+
+export const isTerminal = (pod: SeenPod): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded';
+
+/** There is something in the slot that would be left behind without the member's finalizer. */
+export const isStanding = ({ pod, volume }: Slot): boolean => pod !== undefined || volume !== undefined;
+
+export const allPods = (s: Situation): readonly SeenPod[] => s.slots.flatMap(({ member }) => member.pods);
+
+export const allVolumes = (s: Situation) => s.slots.flatMap(({ member }) => member.volumes);
+
+const podName = (slot: Slot, incarnation: string): string => incarnationName(slot.member.name, incarnation);
+
+/** The references are written before anything exists, so their presence means: it may have existed. */
+export const wasBegun = (slot: Slot, incarnation: string): boolean =>
+  slot.member.claimedPod === podName(slot, incarnation);
+
+const REFUSALS: readonly Reason[] = ['ForeignData', 'ForeignIdentity', 'RevisionTooLow'];
+
+/** Why the data of this slot was refused, if it was: its Pod stays down until a person has decided. */
+export const refusalOf = ({ member }: Slot): Reason | undefined =>
+  member.status.phase === 'Failed'
+    ? REFUSALS.find((refusal) =>
+        (member.status.conditions ?? []).some(({ type, reason }) => type === 'Ready' && reason === refusal),
+      )
+    : undefined;
+
+export const isRefused = (slot: Slot): boolean => refusalOf(slot) !== undefined && !slot.member.retry;
+
+export const isPodless = ({ pod }: Slot): boolean => pod === undefined || isTerminal(pod);
+
+const isVolumeless = ({ volume }: Slot): boolean => volume === undefined || volume.deleting;
+
+/** The data of a slot lives in its volume, and in memory as long as its Pod. */
+export const isDataless = (slot: Slot): boolean =>
+  slot.volatile
+    ? isPodless(slot) || isStranded(slot)
+    : (slot.pod === undefined || isStranded(slot)) && isVolumeless(slot);
+
+/** A Pod without a node has never run, and one whose volume went before that never will. */
+const isStranded = (slot: Slot): boolean =>
+  !slot.memory && slot.pod !== undefined && slot.pod.node === undefined && isVolumeless(slot);
+
+/** Whether the volume was deleted and waits for the Pod to end. */
+export const livesOnlyIn = ({ pod, volume }: Slot): boolean =>
+  pod !== undefined && !pod.deleting && !isTerminal(pod) && volume?.deleting === true;
+
+/** Whether this container start has been proven. */
+export const isProvenStart = ({ container, verifiedContainer }: SeenPod): boolean =>
+  container.state === 'running' && container.id !== undefined && container.id === verifiedContainer;
+
+/**
+ * Whether etcd's list has a line for this incarnation: by name, by URL, by the record on its volume, or by what its Pod
+ * answers. Each can be wrong where two records differ, so one is enough. Without a list: it may have.
+ */
+const isListed = ({ seen }: Situation, { pods, volumes }: SeenMember, incarnation: string): boolean => {
+  const { membership, cluster, namespace } = seen;
+  if (!membership.known) return true;
+  const { clusterId, members } = membership.value;
+  const ids = [
+    ...volumes.filter((volume) => volume.incarnation === incarnation).map(({ memberID }) => memberID),
+    ...pods
+      .filter((pod) => pod.incarnation === incarnation)
+      .map(({ etcd }) => (etcd.known && etcd.value.clusterId === clusterId ? etcd.value.memberId : undefined)),
+  ];
+  return [...pods, ...volumes]
+    .filter((thing) => thing.incarnation === incarnation)
+    .some(({ name: own }) =>
+      members.some(
+        ({ id, name, peerURLs }) =>
+          name === own || peerURLs.includes(peerURL(cluster, namespace, own)) || ids.includes(id),
+      ),
+    );
+};
+
+/** What of a slot nobody has asked to end yet and etcd does not know any more. */
+export const leftovers = <T extends SeenPod | SeenVolume>(
+  s: Situation,
+  member: SeenMember,
+  things: readonly T[],
+): T[] => things.filter((thing) => !thing.deleting && !isListed(s, member, thing.incarnation));
+
+/** True if the voters that stay after `leaving` went are healthy in majority, all of them if there are only few. */
+export const safeWithout = (s: Situation, leaving: string | undefined): boolean => {
+  if (!s.seen.membership.known) return false;
+  const voters = s.seen.membership.value.members.filter(({ isLearner }) => !isLearner);
+  const staying = voters.filter(({ id }) => id !== leaving);
+  const healthy = staying.filter(({ id }) => s.held.some((slot) => slot.memberID === id && isHealthyVoter(slot)));
+  return staying.length > 0 && healthy.length >= majority(staying.length);
+};
+
+export const refusedSpec = (slots: readonly Slot[]): Step | undefined => {
+  for (const { member } of slots) {
+    if (etcdMinor(member.spec.version) === undefined) {
+      return {
+        do: 'AskHuman',
+        reason: 'VersionUnsupported',
+        message: `etcd ${member.spec.version} is not supported: there is no configuration for its minor version`,
+      };
+    }
+    const [problem] = optionProblems(member.spec.options ?? {});
+    if (problem !== undefined) return { do: 'AskHuman', reason: 'OptionsRefused', message: problem };
+  }
+  return undefined;
+};
+
+export const placement = (slot: Slot, incarnation: string, config: MemberConfig, makeVolume: boolean): Placement => ({
+  member: named(slot.member),
+  incarnation,
+  config: config.text,
+  initialState: config.initialState,
+  makeVolume,
+});
