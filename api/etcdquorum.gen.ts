@@ -158,6 +158,28 @@ export interface EtcdQuorumOperation {
    * Token of the incarnation it makes.
    */
   incarnation?: string;
+  /**
+   * The trouble that it repairs, if it repairs one.
+   */
+  cause?: string;
+}
+export interface EtcdQuorumRepair {
+  /**
+   * Name of the EtcdMember.
+   */
+  member: string;
+  /**
+   * The trouble, one of the reasons.
+   */
+  cause: string;
+  /**
+   * Repairs in a row.
+   */
+  count: number;
+  /**
+   * When the last one began.
+   */
+  lastTime: string;
 }
 /**
  * The last decision that had consequences.
@@ -250,6 +272,10 @@ export interface EtcdQuorumStatus {
    * What is in flight, written before the first call that changes membership.
    */
   operation?: EtcdQuorumOperation;
+  /**
+   * Repairs that have not been followed by a good hour. They bound how often a member is repaired for the same cause; the annotation etcd-operator.cozystack.io/retry on the EtcdMember starts the count anew.
+   */
+  repairs?: EtcdQuorumRepair[];
   /**
    * The last decision that had consequences.
    */

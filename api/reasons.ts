@@ -67,6 +67,10 @@ export const REASONS = {
   MemberListUnknownMember: 'etcd lists a member that no EtcdMember stands for. Find out who added it.',
   ReplacementHeld:
     'Replacing this member now would cost quorum or data. It happens by itself once the others are healthy.',
+  RepairDelayed:
+    'The last repair did not help, and the next one comes later. Read the message for the cause and mend that meanwhile.',
+  RepairExhausted:
+    'The member was repaired several times for the same cause and is not well. Mend the cause, then let it be tried again: kubectl annotate etcdmember NAME etcd-operator.cozystack.io/retry=',
   MemoryLost: 'The memory member lost its Pod and so its data. It is replaced as soon as the others hold quorum.',
   QuorumLost:
     'Fewer than a majority of the voters answer. Bring their nodes back; nothing is done to the data meanwhile.',

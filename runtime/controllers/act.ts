@@ -22,6 +22,7 @@ import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolum
 import type { Observed } from '../core/observed.ts';
 import type { Decision } from '../core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
+import { withRepair } from '../core/rules/repair-budget.ts';
 import { isStanding } from '../core/rules/standing.ts';
 import type { ObjectName, Placement, Step } from '../core/steps.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
@@ -626,6 +627,10 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return ASKED_TO_GO;
     }
     case 'DeletePods':
+      if (step.repair !== undefined) {
+        const { member, cause } = step.repair;
+        await changeQuorum(scene, { repairs: withRepair(decision.situation, member, cause) });
+      }
       await deletePods(scene, step.pods);
       return ASKED_TO_GO;
     case 'SetBudget':
@@ -641,7 +646,9 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
           since: new Date(seen.now).toISOString(),
           ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
           ...(step.kind === 'AddMember' ? { incarnation: world.drawToken() } : {}),
+          ...(step.cause === undefined ? {} : { cause: step.cause }),
         },
+        ...(step.cause === undefined ? {} : { repairs: withRepair(decision.situation, step.target, step.cause) }),
       });
       return DONE;
     case 'AddLearner':

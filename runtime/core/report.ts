@@ -523,6 +523,7 @@ export const quorumStatus = (
     ...(learners === undefined ? {} : { learners }),
     ...(before.bootstrap === undefined ? {} : { bootstrap: before.bootstrap }),
     ...(before.operation === undefined ? {} : { operation: before.operation }),
+    ...(before.repairs === undefined ? {} : { repairs: before.repairs }),
     decision: { rule, seen: sketch, next: 'message' in step ? `${step.do}: ${step.message}` : step.do },
     observedGeneration: quorum.generation,
     conditions: conditions(before.conditions, s.seen.now, quorum.generation, saidOf(picture, phase)),

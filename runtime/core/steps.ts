@@ -69,7 +69,14 @@ export type Step =
       readonly why: string;
     }
   /** Deletes Pods whose data lives on: they come back on the same volume. */
-  | { readonly do: 'DeletePods'; readonly why: string; readonly reason: Reason; readonly pods: readonly ObjectName[] }
+  | {
+      readonly do: 'DeletePods';
+      readonly why: string;
+      readonly reason: Reason;
+      readonly pods: readonly ObjectName[];
+      /** The repair that this is; counted in a write before the first deletion, so that no crash makes it free of charge. */
+      readonly repair?: { readonly member: string; readonly cause: Reason };
+    }
   | {
       readonly do: 'SetBudget';
       /** Absent: the budget goes. */
@@ -84,6 +91,8 @@ export type Step =
       readonly target: string;
       readonly why: string;
       readonly memberID?: string;
+      /** The trouble that this repairs; counted in the same write. */
+      readonly cause?: Reason;
     }
   /** Follows a linearizable list without this peer URL; a repeat is refused by etcd with PeerURLExists. */
   | { readonly do: 'AddLearner'; readonly target: string; readonly peerURL: string }

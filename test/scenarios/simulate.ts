@@ -17,6 +17,7 @@ import type { Fact, Observed, SeenPod, SeenVolume } from '../../runtime/core/obs
 import { known, unknown } from '../../runtime/core/observed.ts';
 import { type Decision, plan } from '../../runtime/core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
+import { withRepair } from '../../runtime/core/rules/repair-budget.ts';
 import { isStanding } from '../../runtime/core/rules/standing.ts';
 import type { ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
@@ -871,6 +872,10 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       return undefined;
     }
     case 'DeletePods':
+      if (step.repair !== undefined) {
+        changeQuorum(w, decision, { repairs: withRepair(situation, step.repair.member, step.repair.cause) });
+        yield;
+      }
       for (const pod of step.pods) {
         raiseFloor(w, pod.name);
         deletePod(w, pod);
@@ -907,7 +912,9 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
           since: new Date(w.now).toISOString(),
           ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
           ...(step.kind === 'AddMember' ? { incarnation: drawToken(w) } : {}),
+          ...(step.cause === undefined ? {} : { cause: step.cause }),
         },
+        ...(step.cause === undefined ? {} : { repairs: withRepair(situation, step.target, step.cause) }),
       });
       return undefined;
     case 'AddLearner': {

@@ -247,7 +247,7 @@ const seenSlot = (line: string, shape: Shape): SeenMember => {
               status: 'False' as const,
               reason,
               message: reason,
-              lastTransitionTime: new Date(START).toISOString(),
+              lastTransitionTime: new Date(START - Number(words.get('since') ?? 0) * 1_000).toISOString(),
             },
           ],
         }),
@@ -361,6 +361,20 @@ export const observed = (notation: string): Observed => {
             ...(words.has('id') ? { memberID: words.get('id') ?? '' } : {}),
             ...(words.has('inc') ? { incarnation: words.get('inc') ?? '' } : {}),
           },
+        };
+        break;
+      case 'repaired':
+        status = {
+          ...status,
+          repairs: [
+            ...(status.repairs ?? []),
+            {
+              member: rest[0] ?? '',
+              cause: rest[1] ?? '',
+              count: Number(words.get('count') ?? 1),
+              lastTime: new Date(START - Number(words.get('ago') ?? 0) * 1_000).toISOString(),
+            },
+          ],
         };
         break;
       case 'record':
