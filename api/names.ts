@@ -52,6 +52,11 @@ export const DATA_MOUNT = '/var/lib/etcd';
 export const CONFIG_VOLUME = 'config';
 export const CONFIG_MOUNT = '/etc/etcd';
 export const CONFIG_FILE = 'etcd.yaml';
+/** Where a member's template mounts its Secrets, each with `tls.crt`, `tls.key` and `ca.crt`. */
+export const CLIENT_TLS_VOLUME = 'client-tls';
+export const CLIENT_TLS_MOUNT = '/etc/etcd/tls/client';
+export const PEER_TLS_VOLUME = 'peer-tls';
+export const PEER_TLS_MOUNT = '/etc/etcd/tls/peer';
 
 /** `<cluster>-<ordinal>`: the EtcdMember that holds one incarnation after another. */
 export const memberName = (cluster: string, ordinal: number): string => `${cluster}-${ordinal}`;
@@ -78,11 +83,26 @@ export const clientServiceName = (cluster: string): string => `${cluster}-client
 export const peerHost = (cluster: string, namespace: string, incarnation: string): string =>
   `${incarnation}.${peerServiceName(cluster)}.${namespace}.svc`;
 
-export const peerURL = (cluster: string, namespace: string, incarnation: string): string =>
-  `http://${peerHost(cluster, namespace, incarnation)}:${PORTS.peer}`;
+export type Scheme = 'http' | 'https';
 
-export const clientURL = (cluster: string, namespace: string, incarnation: string): string =>
-  `http://${peerHost(cluster, namespace, incarnation)}:${PORTS.client}`;
+export const peerURL = (cluster: string, namespace: string, incarnation: string, scheme: Scheme = 'http'): string =>
+  `${scheme}://${peerHost(cluster, namespace, incarnation)}:${PORTS.peer}`;
+
+export const clientURL = (cluster: string, namespace: string, incarnation: string, scheme: Scheme = 'http'): string =>
+  `${scheme}://${peerHost(cluster, namespace, incarnation)}:${PORTS.client}`;
+
+/**
+ * Whether one of these peer URLs is that of the incarnation, encrypted or not: a member that is brought to TLS stays
+ * the same member, and taking it for another would end in a second one or in a deleted volume.
+ */
+export const hasPeerURL = (
+  peerURLs: readonly string[],
+  cluster: string,
+  namespace: string,
+  incarnation: string,
+): boolean =>
+  peerURLs.includes(peerURL(cluster, namespace, incarnation)) ||
+  peerURLs.includes(peerURL(cluster, namespace, incarnation, 'https'));
 
 /** Selects every member Pod: `/scale`'s selector, the headless Service. */
 export const memberSelector = (cluster: string): Record<string, string> => ({

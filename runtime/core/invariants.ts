@@ -2,7 +2,7 @@
  * The veto: what no step may do, whichever rule asked for it. It knows nothing of the rules, so that a wrong rule is
  * stopped by something that was thought through separately.
  */
-import { incarnationName, peerURL } from '../../api/names.ts';
+import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import { isLocked } from './member-config.ts';
 import { isHealthyVoter, majority, type Situation } from './situation.ts';
 import type { Step } from './steps.ts';
@@ -157,9 +157,11 @@ const volumesKept: Invariant = {
             .filter((one) => one.name === name)
             .map(({ etcd }) => (etcd.known && etcd.value.clusterId === clusterId ? etcd.value.memberId : undefined)),
         ];
-        const url = peerURL(s.seen.cluster, s.seen.namespace, name);
         const line = members.find(
-          (member) => member.name === name || member.peerURLs.includes(url) || ids.includes(member.id),
+          (member) =>
+            member.name === name ||
+            hasPeerURL(member.peerURLs, s.seen.cluster, s.seen.namespace, name) ||
+            ids.includes(member.id),
         );
         if (line !== undefined) return `${name} is listed as ${line.id}`;
       }

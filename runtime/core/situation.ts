@@ -2,7 +2,7 @@
  * Classify first, decide on classes: from raw observation to one standing per slot. Everything here is derived, nothing
  * is decided.
  */
-import { incarnationName, peerURL } from '../../api/names.ts';
+import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import type { EtcdMember } from '../ports/etcd.ts';
 import type { Fact, Observed, SeenMember, SeenPod, SeenQuorum, SeenVolume } from './observed.ts';
 import { known, unknown } from './observed.ts';
@@ -94,7 +94,7 @@ const tokenOf = (seen: Observed, member: string, { name, peerURLs }: EtcdMember)
     .find((own) => /^[a-z0-9]{5}$/.test(own));
   if (token === undefined) return undefined;
   const own = incarnationName(member, token);
-  return name === own || peerURLs.includes(peerURL(seen.cluster, seen.namespace, own)) ? token : undefined;
+  return name === own || hasPeerURL(peerURLs, seen.cluster, seen.namespace, own) ? token : undefined;
 };
 
 /**
@@ -177,14 +177,15 @@ const slotOf = (seen: Observed, member: SeenMember, latch: string | undefined): 
   const pod = mine(member.pods);
   const volume = mine(member.volumes);
   const name = incarnation === undefined ? undefined : incarnationName(member.name, incarnation);
-  const url = name === undefined ? undefined : peerURL(seen.cluster, seen.namespace, name);
   const recorded = member.status.incarnation === incarnation ? member.status.memberID : undefined;
   const listed = seen.membership.known ? seen.membership.value.members : [];
   const entry: Slot['entry'] = !seen.membership.known
     ? unknown(seen.membership.why)
     : known(
         listed.find(({ id }) => recorded !== undefined && id === recorded) ??
-          listed.find(({ peerURLs }) => url !== undefined && peerURLs.includes(url)) ??
+          listed.find(
+            ({ peerURLs }) => name !== undefined && hasPeerURL(peerURLs, seen.cluster, seen.namespace, name),
+          ) ??
           listed.find((one) => name !== undefined && one.name === name),
       );
   const memberID = recorded ?? volume?.memberID ?? (entry.known ? entry.value?.id : undefined);

@@ -1,6 +1,6 @@
 /** How a slot stands, in the terms in which the rules speak. Derived, never decided. */
 
-import { incarnationName, peerURL } from '../../../api/names.ts';
+import { hasPeerURL, incarnationName } from '../../../api/names.ts';
 import type { Reason } from '../../../api/reasons.ts';
 import { etcdMinor, optionProblems } from '../etcd-config.ts';
 import type { MemberConfig } from '../member-config.ts';
@@ -76,8 +76,7 @@ const isListed = ({ seen }: Situation, { pods, volumes }: SeenMember, incarnatio
     .filter((thing) => thing.incarnation === incarnation)
     .some(({ name: own }) =>
       members.some(
-        ({ id, name, peerURLs }) =>
-          name === own || peerURLs.includes(peerURL(cluster, namespace, own)) || ids.includes(id),
+        ({ id, name, peerURLs }) => name === own || hasPeerURL(peerURLs, cluster, namespace, own) || ids.includes(id),
       ),
     );
 };
