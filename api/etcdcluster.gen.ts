@@ -34,6 +34,23 @@ export interface EtcdCluster {
   status?: EtcdClusterStatus;
 }
 /**
+ * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
+ */
+export interface EtcdClusterRecovery {
+  /**
+   * Name of the EtcdMember whose data the cluster goes on with.
+   */
+  survivor: string;
+  /**
+   * etcd's ID of the cluster that is given up, in lower-case hex.
+   */
+  clusterID: string;
+  /**
+   * That writes which only the lost members had may be lost.
+   */
+  acceptDataLoss: boolean;
+}
+/**
  * Where members keep their data.
  */
 export interface EtcdClusterStorage {
@@ -147,6 +164,10 @@ export interface EtcdClusterSpec {
    * Number of voting members, 0 to 9. An odd number survives the most losses for its size: 3 members the loss of one, 5 of two. 0 pauses a cluster on volumes: its Pods go, each member keeps its identity and its data.
    */
   replicas?: number;
+  /**
+   * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
+   */
+  recovery?: EtcdClusterRecovery;
   /**
    * The etcd version of the members, three numbers without a leading v. It is also the tag of the image, with a v before it.
    */

@@ -11,6 +11,10 @@ export type EtcdQuorumMedium = '' | 'Memory';
  */
 export type EtcdQuorumPhase = 'Pending' | 'Bootstrapping' | 'Running' | 'Degraded' | 'QuorumLost' | 'Paused' | 'Failed';
 /**
+ * Where the revision was read: at the client port, or at the metrics port of a member that has restarted since.
+ */
+export type EtcdQuorumSurvivorSource = 'status' | 'metrics';
+/**
  * Whether it holds.
  */
 export type EtcdQuorumConditionStatus = 'True' | 'False' | 'Unknown';
@@ -30,6 +34,23 @@ export interface EtcdQuorum {
    * What the cluster is. EtcdCluster's status is projected from here.
    */
   status?: EtcdQuorumStatus;
+}
+/**
+ * A person's consent to go on from one survivor of this lost cluster.
+ */
+export interface EtcdQuorumRecovery {
+  /**
+   * Name of the EtcdMember whose data the cluster goes on with.
+   */
+  survivor: string;
+  /**
+   * ID of the cluster that is given up.
+   */
+  clusterID: string;
+  /**
+   * That writes which only the lost members had may be lost.
+   */
+  acceptDataLoss: boolean;
 }
 /**
  * Labels and annotations the user wants on every object; here for the PodDisruptionBudget.
@@ -83,6 +104,10 @@ export interface EtcdQuorumSpec {
    */
   progressDeadlineSeconds?: number;
   /**
+   * A person's consent to go on from one survivor of this lost cluster.
+   */
+  recovery?: EtcdQuorumRecovery;
+  /**
    * Labels and annotations the user wants on every object; here for the PodDisruptionBudget.
    */
   additionalMetadata?: EtcdQuorumAdditionalMetadata;
@@ -127,6 +152,121 @@ export interface EtcdQuorumBootstrap {
   members: EtcdQuorumBootstrapMember[];
 }
 /**
+ * A consent that stood in the claim before the loss, and so is none. Gone once it was taken out of the claim.
+ */
+export interface EtcdQuorumLossPriorConsent {
+  /**
+   * The EtcdMember that it names.
+   */
+  survivor: string;
+  /**
+   * The cluster that it names.
+   */
+  clusterID: string;
+}
+/**
+ * The present loss of quorum. Gone as soon as there is a quorum again.
+ */
+export interface EtcdQuorumLoss {
+  /**
+   * When it was found out.
+   */
+  since: string;
+  /**
+   * A consent that stood in the claim before the loss, and so is none. Gone once it was taken out of the claim.
+   */
+  priorConsent?: EtcdQuorumLossPriorConsent;
+}
+export interface EtcdQuorumSurvivor {
+  /**
+   * Name of the EtcdMember.
+   */
+  member: string;
+  /**
+   * The revision its data has come to.
+   */
+  revision: string;
+  /**
+   * Where the revision was read: at the client port, or at the metrics port of a member that has restarted since.
+   */
+  source: EtcdQuorumSurvivorSource;
+  /**
+   * Whether clients can read its data (serializable) at this moment.
+   */
+  readable: boolean;
+  /**
+   * Whether it is a learner; nothing is recovered from one.
+   */
+  learner: boolean;
+}
+export interface EtcdQuorumRecovered {
+  /**
+   * Identifies the operation in events and logs.
+   */
+  id: string;
+  /**
+   * When the recovered member answered.
+   */
+  at: string;
+  /**
+   * The EtcdMember whose data it went on with.
+   */
+  survivor: string;
+  /**
+   * The cluster that was given up.
+   */
+  lostClusterID: string;
+  /**
+   * The cluster that took its place.
+   */
+  clusterID: string;
+  /**
+   * The last revision of the survivor's data.
+   */
+  revisionBefore: string;
+  /**
+   * The revision the new cluster began at; watchers of older ones are told that they are compacted.
+   */
+  revisionAfter: string;
+  /**
+   * SHA-256 of the snapshot that was saved from the survivor.
+   */
+  snapshot?: string;
+  /**
+   * Volumes of the lost cluster. They stay until the new cluster is whole and its members agree on their data.
+   */
+  kept?: string[];
+  /**
+   * When all members had equal data.
+   */
+  verifiedAt?: string;
+  /**
+   * The HashKV that they agreed on, and at which revision.
+   */
+  verifiedHash?: string;
+}
+/**
+ * What a RecoverQuorum goes on from, and what it has come to.
+ */
+export interface EtcdQuorumOperationRecovery {
+  /**
+   * Name of the survivor's volume.
+   */
+  source: string;
+  /**
+   * The cluster that is given up.
+   */
+  clusterID: string;
+  /**
+   * The survivor's revision, as seen when it began, then as saved.
+   */
+  revision: string;
+  /**
+   * SHA-256 of the saved snapshot.
+   */
+  snapshot?: string;
+}
+/**
  * What is in flight, written before the first call that changes membership.
  */
 export interface EtcdQuorumOperation {
@@ -158,6 +298,10 @@ export interface EtcdQuorumOperation {
    * Token of the incarnation it makes.
    */
   incarnation?: string;
+  /**
+   * What a RecoverQuorum goes on from, and what it has come to.
+   */
+  recovery?: EtcdQuorumOperationRecovery;
   /**
    * The trouble that it repairs, if it repairs one.
    */
@@ -268,6 +412,18 @@ export interface EtcdQuorumStatus {
    * The one recorded attempt at forming the cluster, fixed in a single write before any Pod or volume exists. Its size is not read again until the cluster ID is known.
    */
   bootstrap?: EtcdQuorumBootstrap;
+  /**
+   * The present loss of quorum. Gone as soon as there is a quorum again.
+   */
+  loss?: EtcdQuorumLoss;
+  /**
+   * Members that still answer while quorum is lost, most data first.
+   */
+  survivors?: EtcdQuorumSurvivor[];
+  /**
+   * Recoveries from lost quorum, newest last.
+   */
+  recovered?: EtcdQuorumRecovered[];
   /**
    * What is in flight, written before the first call that changes membership.
    */

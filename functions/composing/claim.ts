@@ -95,6 +95,9 @@ const SHAPES: { readonly [path: string]: Shape } = {
   image: 'an object',
   'image.repository': 'text',
   progressDeadlineSeconds: 'a whole number',
+  recovery: 'an object',
+  'recovery.survivor': 'text',
+  'recovery.clusterID': 'text',
 };
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);

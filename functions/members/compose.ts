@@ -61,6 +61,7 @@ const quorum = (request: RunFunctionRequest, claim: Claim): Resource => {
           ? {}
           : { progressDeadlineSeconds: claim.spec.progressDeadlineSeconds }),
         ...(additionalMetadata === undefined ? {} : { additionalMetadata }),
+        ...(claim.spec.recovery === undefined ? {} : { recovery: claim.spec.recovery }),
       },
     } satisfies EtcdQuorum,
     ready: isTrue(observed, 'Ready') && !isDeleting(observed) ? 'True' : 'False',

@@ -31,14 +31,35 @@ export const composeStatus: Compose = renderable((request) => {
       // Explicit: derived from the keys, Ready would wait for whatever a platform team's own steps add without a flag.
       ready: isTrue(quorum, 'Ready') && !isDeleting(quorum) ? 'True' : 'False',
     },
-    conditions: [acceptance(refusal), ...conditions(request, claim).map((condition) => stalledBy(condition, refusal))],
+    conditions: [
+      acceptance(refusal, consentRefusal(request, claim)),
+      ...conditions(request, claim).map((condition) => stalledBy(condition, refusal)),
+    ],
     ttlSeconds: ttlSeconds(request, claim),
   });
 });
 
-const acceptance = (refusal: string | undefined): Condition =>
+/**
+ * Consent that fits no loss. One for a cluster that has been recovered is carried out, and may stay in Git for ever; while
+ * quorum is lost, the runtime answers.
+ */
+const consentRefusal = (request: RunFunctionRequest, claim: Claim): string | undefined => {
+  const consent = claim.spec.recovery;
+  const status = quorumOf(request)?.status;
+  if (consent === undefined || status?.phase === undefined || status.phase === 'QuorumLost') return undefined;
+  const { clusterID } = consent;
+  if ((status.recovered ?? []).some(({ lostClusterID }) => lostClusterID === clusterID)) return undefined;
+  if (status.operation?.kind === 'RecoverQuorum') return undefined;
+  return clusterID === status.clusterID
+    ? 'spec.recovery consents to giving up this cluster, and it has its quorum: nothing is done; remove spec.recovery'
+    : `spec.recovery names cluster ${clusterID}, which this is not and has not been: nothing is done; remove spec.recovery`;
+};
+
+const acceptance = (refusal: string | undefined, consent: string | undefined): Condition =>
   refusal === undefined
-    ? { type: 'Accepted', status: 'True', reason: 'Accepted' satisfies Reason }
+    ? consent === undefined
+      ? { type: 'Accepted', status: 'True', reason: 'Accepted' satisfies Reason }
+      : { type: 'Accepted', status: 'False', reason: 'RecoveryRefused' satisfies Reason, message: consent }
     : { type: 'Accepted', status: 'False', reason: 'UpgradeRefused' satisfies Reason, message: refusal };
 
 /** Whoever waits for this claim waits for a person: tools that follow kstatus read that from Stalled. */
