@@ -27,6 +27,10 @@ export const ANNOTATIONS = {
   config: `${GROUP}/config`,
   /** On a Pod: SHA-256 of the rendered template it was made from; rollouts compare this, never the live Pod. */
   template: `${GROUP}/template-hash`,
+  /** On a Pod: SHA-256 of that part of the template which only another Pod can take in; all else changes in place. */
+  restart: `${GROUP}/restart-hash`,
+  /** On a Pod, a volume and the budget: the labels and annotations of the claim that were last written to it. */
+  metadata: `${GROUP}/applied-metadata`,
   /** On a Pod: ID of the container whose cluster ID, member ID and revision were last proven. */
   verifiedContainer: `${GROUP}/verified-container`,
   /** On an EtcdMember and on a volume: UID of the EtcdCluster it was made for. */

@@ -15,9 +15,9 @@ import {
   PORTS,
   peerServiceName,
 } from '../../api/names.ts';
+import { isEqual, sum } from '../../api/quantity.ts';
 import { metadataWith } from '../composing/additional-metadata.ts';
 import type { Claim } from '../composing/claim.ts';
-import { isEqual, sum } from '../composing/quantity.ts';
 
 const DEFAULT_SIZE = '1Gi';
 const DEFAULT_RESOURCES: ResourceRequirements = { requests: { cpu: '100m', memory: '128Mi' } };

@@ -25,9 +25,10 @@ import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
 import { isStanding } from '../core/rules/standing.ts';
 import type { ObjectName, Placement, Step } from '../core/steps.ts';
+import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
-import { clientAddress, templateHash } from './observe.ts';
+import { clientAddress, restartHash, templateHash } from './observe.ts';
 import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
 
@@ -241,6 +242,7 @@ const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | unde
     member: member.name,
     spec: member.spec,
     templateHash: templateHash(member.spec),
+    restartHash: restartHash(member.spec),
     token: place.incarnation,
     config: place.config,
     clusterUID: decision.situation.quorum?.controllerUID,
@@ -363,6 +365,7 @@ const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>)
     return;
   }
   const extra = quorum?.spec.additionalMetadata;
+  const applied = extra === undefined ? {} : { [ANNOTATIONS.metadata]: metadataRecord(extra) };
   const own = ([key]: [string, string]): boolean => !key.startsWith(`${GROUP}/`);
   keep(
     world.caches.budgets,
@@ -375,7 +378,7 @@ const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>)
           name,
           namespace: seen.namespace,
           labels: { ...Object.fromEntries(Object.entries(extra?.labels ?? {}).filter(own)), ...clusterLabels(name) },
-          annotations: Object.fromEntries(Object.entries(extra?.annotations ?? {}).filter(own)),
+          annotations: { ...Object.fromEntries(Object.entries(extra?.annotations ?? {}).filter(own)), ...applied },
           ...(quorum?.controllerUID === undefined
             ? {}
             : { ownerReferences: [controlledBy(name, quorum.controllerUID)] }),
@@ -684,6 +687,14 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return ASKED_TO_GO;
     case 'EndOperation':
       await endOperation(scene, step);
+      return DONE;
+    case 'WriteMetadata':
+      await Promise.all([
+        ...step.pods.map(({ labels, annotations, ...pod }) => patchPod(scene, pod, { labels, annotations })),
+        ...step.volumes.map(({ name, uid, labels, annotations }) =>
+          patchVolume(scene, name, { uid, labels, annotations }),
+        ),
+      ]);
       return DONE;
     case 'GrowVolumes':
       return growVolumes(scene, step.volumes);

@@ -17,6 +17,7 @@ import {
   type SeenVolume,
   unknown,
 } from '../core/observed.ts';
+import { restartPart } from '../core/template-metadata.ts';
 import type { EtcdMemberClient, EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
@@ -56,6 +57,20 @@ export const templateHash = (spec: EtcdMember['spec']): string => {
   if (known !== undefined) return known;
   const hash = contentHash({ spec: template.spec, metadata: template.metadata, options, version });
   templateHashes.set(spec, hash);
+  return hash;
+};
+
+const restartHashes = new WeakMap<EtcdMember['spec'], string>();
+
+/**
+ * Of what needs another Pod. May change with the runtime: it is looked at only where the frozen hash differs, and then decides
+ * whether the difference can be taken in without a restart.
+ */
+export const restartHash = (spec: EtcdMember['spec']): string => {
+  const known = restartHashes.get(spec);
+  if (known !== undefined) return known;
+  const hash = contentHash(restartPart(spec));
+  restartHashes.set(spec, hash);
   return hash;
 };
 
@@ -126,6 +141,8 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
     voterRole: metadata.labels?.[LABELS.role] === ROLE_VOTER,
     config: metadata.annotations?.[ANNOTATIONS.config],
     templateHash: metadata.annotations?.[ANNOTATIONS.template],
+    restartHash: metadata.annotations?.[ANNOTATIONS.restart],
+    metadata: metadata.annotations?.[ANNOTATIONS.metadata],
     verifiedContainer: metadata.annotations?.[ANNOTATIONS.verifiedContainer],
     container,
     etcd,
@@ -170,6 +187,7 @@ const seenVolume = async (
     memberID: note(ANNOTATIONS.memberID),
     revisionFloor: floor !== undefined && /^\d+$/.test(floor) ? BigInt(floor) : undefined,
     requested: volume.spec?.resources?.requests?.storage,
+    metadata: note(ANNOTATIONS.metadata),
     trouble: await volumeTrouble(world, volume, signal),
   };
 };
@@ -196,6 +214,7 @@ const seenMember = (
     spec,
     status: status ?? {},
     templateHash: templateHash(spec),
+    restartHash: restartHash(spec),
     pods,
     volumes,
   };
@@ -336,6 +355,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
           controllerUID: controllerUID(pdb),
           minAvailable: typeof pdb.spec?.minAvailable === 'number' ? pdb.spec.minAvailable : undefined,
           alwaysEvictUnhealthy: pdb.spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow',
+          metadata: pdb.metadata.annotations?.[ANNOTATIONS.metadata],
         };
 
   const exact = needsExactness(members, quorum, budget);

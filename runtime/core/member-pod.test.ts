@@ -19,6 +19,7 @@ const of: Incarnation = {
     },
   },
   templateHash: 'hash',
+  restartHash: 'restart',
   token: 'k3x9p',
   config: 'name: "demo-1-k3x9p"\n',
   clusterUID: 'claim-1',
@@ -38,6 +39,8 @@ describe('the Pod of an incarnation', () => {
       note: 'y',
       [ANNOTATIONS.config]: of.config,
       [ANNOTATIONS.template]: 'hash',
+      [ANNOTATIONS.restart]: 'restart',
+      [ANNOTATIONS.metadata]: '{"labels":{"app":"x"},"annotations":{"note":"y"}}',
     });
     assert.equal(pod.metadata?.labels?.[LABELS.member], 'demo-1');
     assert.equal(pod.metadata?.labels?.[LABELS.incarnation], 'k3x9p');

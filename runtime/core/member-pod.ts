@@ -3,12 +3,14 @@ import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
 import type { EtcdMemberResourceRef, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
 import { ANNOTATIONS, API_VERSION, DATA_VOLUME, incarnationName, LABELS } from '../../api/names.ts';
+import { metadataRecord } from './template-metadata.ts';
 
 export type Incarnation = {
   readonly namespace: string;
   readonly member: string;
   readonly spec: EtcdMemberSpec;
   readonly templateHash: string;
+  readonly restartHash: string;
   readonly token: string;
   readonly config: string;
   /** UID of the EtcdCluster, absent while an orphaned cluster has none. */
@@ -49,6 +51,8 @@ export const memberPod = (of: Incarnation): Pod => {
         ...annotations,
         [ANNOTATIONS.config]: of.config,
         [ANNOTATIONS.template]: of.templateHash,
+        [ANNOTATIONS.restart]: of.restartHash,
+        [ANNOTATIONS.metadata]: metadataRecord(metadata),
       },
       ...(of.clusterUID === undefined ? {} : { ownerReferences: [controlledBy(spec.clusterName, of.clusterUID)] }),
     },
@@ -70,6 +74,7 @@ export const memberVolume = (of: Incarnation): PersistentVolumeClaim | undefined
       labels: { ...metadata.labels, [LABELS.member]: of.member, [LABELS.incarnation]: of.token },
       annotations: {
         ...metadata.annotations,
+        [ANNOTATIONS.metadata]: metadataRecord(metadata),
         ...(of.clusterUID === undefined ? {} : { [ANNOTATIONS.clusterUID]: of.clusterUID }),
       },
     },

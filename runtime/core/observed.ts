@@ -49,6 +49,10 @@ export type SeenPod = {
   /** The configuration annotation; what the next container start reads. */
   readonly config: string | undefined;
   readonly templateHash: string | undefined;
+  /** Hash of the part of its template that needs another Pod; absent on Pods of an older runtime. */
+  readonly restartHash: string | undefined;
+  /** What of the template's metadata was last written to it; absent on Pods of an older runtime. */
+  readonly metadata: string | undefined;
   /** The container start whose identity was last proven. */
   readonly verifiedContainer: string | undefined;
   readonly container: SeenContainer;
@@ -69,6 +73,8 @@ export type SeenVolume = {
   readonly revisionFloor: bigint | undefined;
   /** What it asks the provisioner for, as it was written. */
   readonly requested?: string | undefined;
+  /** As of a Pod. */
+  readonly metadata: string | undefined;
   /** The provisioner's words while it cannot make the volume; from the claim's events, only read while it is pending. */
   readonly trouble: string | undefined;
 };
@@ -95,6 +101,8 @@ export type SeenMember = {
   readonly status: EtcdMemberStatus;
   /** SHA-256 of the template in its spec. */
   readonly templateHash: string;
+  /** SHA-256 of what of it needs another Pod. */
+  readonly restartHash: string;
   readonly pods: readonly SeenPod[];
   readonly volumes: readonly SeenVolume[];
 };
@@ -121,6 +129,8 @@ export type SeenBudget = {
   readonly controllerUID: string | undefined;
   readonly minAvailable: number | undefined;
   readonly alwaysEvictUnhealthy: boolean;
+  /** The claim's metadata that was last written to it. */
+  readonly metadata: string | undefined;
 };
 
 export type Observed = {

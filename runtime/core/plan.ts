@@ -10,7 +10,7 @@ import { held, replace, scale, strangers, strays } from './rules/membership.ts';
 import { operation } from './rules/operation.ts';
 import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
 import { pause, revive } from './rules/restart.ts';
-import { grow, remake, roll, starting } from './rules/rollout.ts';
+import { grow, relabel, remake, roll, starting } from './rules/rollout.ts';
 import type { Rule } from './rules/rule.ts';
 import { classify, type Situation, sketch } from './situation.ts';
 import type { Step } from './steps.ts';
@@ -46,6 +46,7 @@ export const RULES: readonly Rule[] = [
   replace,
   scale,
   held,
+  relabel,
   roll,
   starting,
   grow,

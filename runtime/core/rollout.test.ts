@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { nextToRoll } from './rollout.ts';
+import { isOutdated, nextToRoll } from './rollout.ts';
 import type { Situation, Slot } from './situation.ts';
 
 const OLD = 'quay.io/coreos/etcd:v3.6.16';
@@ -14,9 +14,10 @@ const slot = (ordinal: number, runs: string, asked: string, deleting = false): S
       name: `demo-${ordinal}`,
       ordinal,
       templateHash: asked,
+      restartHash: asked,
       spec: { version: asked, template: { metadata: {}, spec: { containers: [{ name: 'etcd', image: asked }] } } },
     },
-    pod: { name: `demo-${ordinal}-aaaaa`, templateHash: runs, deleting },
+    pod: { name: `demo-${ordinal}-aaaaa`, templateHash: runs, restartHash: runs, deleting },
   }) as unknown as Slot;
 
 const situation = (leader: number, ...held: readonly Slot[]): Situation =>
@@ -41,5 +42,27 @@ describe('the next member of a rollout', () => {
   test('is nobody whose Pod is going already, and nobody where all is as asked', () => {
     assert.equal(next(situation(0, slot(0, NEW, NEW), slot(1, OLD, NEW, true), slot(2, NEW, NEW))), undefined);
     assert.equal(next(situation(0, slot(0, NEW, NEW), slot(1, NEW, NEW), slot(2, NEW, NEW))), undefined);
+  });
+});
+
+describe('a Pod is outdated', () => {
+  const hashes = (pod: object, member: object): Slot => ({ pod, member }) as unknown as Slot;
+  const member = { templateHash: 'new', restartHash: 'new' };
+
+  test('when what needs another Pod differs', () => {
+    assert.equal(isOutdated(hashes({ templateHash: 'old', restartHash: 'old', deleting: false }, member)), true);
+  });
+
+  test('not when only what can change in place differs', () => {
+    assert.equal(isOutdated(hashes({ templateHash: 'old', restartHash: 'new', deleting: false }, member)), false);
+  });
+
+  test('not when a newer runtime tells the parts apart in another way, since the frozen hash still says the same', () => {
+    assert.equal(isOutdated(hashes({ templateHash: 'new', restartHash: 'other', deleting: false }, member)), false);
+  });
+
+  test('when an older runtime made it and did not say which part of it is which', () => {
+    assert.equal(isOutdated(hashes({ templateHash: 'old', restartHash: undefined, deleting: false }, member)), true);
+    assert.equal(isOutdated(hashes({ templateHash: 'new', restartHash: undefined, deleting: false }, member)), false);
   });
 });

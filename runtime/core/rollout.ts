@@ -1,11 +1,43 @@
 /** How a change of the claim reaches members that run: one at a time, and no further while anyone is unwell. */
+
+import { ANNOTATIONS } from '../../api/names.ts';
+import { isEqual } from '../../api/quantity.ts';
 import { upgradeRefusal } from '../../api/upgrade-path.ts';
 import { isLeader, type Situation, type Slot } from './situation.ts';
 import type { Step } from './steps.ts';
+import { type Metadata, metadataPatch, metadataRecord } from './template-metadata.ts';
 
-/** Its Pod was made from another template, options or version than the claim asks for now. */
+/**
+ * Its Pod was made from another template, options or version than the claim asks for now, and only another Pod can have them.
+ * An older runtime's Pod does not say which part of its template that is; then any difference counts.
+ */
 export const isOutdated = ({ pod, member }: Slot): boolean =>
-  pod !== undefined && !pod.deleting && pod.templateHash !== member.templateHash;
+  pod !== undefined &&
+  !pod.deleting &&
+  pod.templateHash !== member.templateHash &&
+  pod.restartHash !== member.restartHash;
+
+/** Metadata that Pods and volumes can take in as they are. Also what an older runtime did not note on a Pod that is as asked. */
+export const metadataToWrite = (s: Situation): Step | undefined => {
+  const changes = (record: string | undefined, wanted: Metadata): boolean => record !== metadataRecord(wanted);
+  const pods = s.held.flatMap((slot) => {
+    const { pod, member } = slot;
+    const { metadata } = member.spec.template;
+    if (pod === undefined || pod.deleting || isOutdated(slot)) return [];
+    const noted = pod.templateHash === member.templateHash && pod.restartHash === member.restartHash;
+    if (noted && !changes(pod.metadata, metadata)) return [];
+    const { labels, annotations } = metadataPatch(pod.metadata, metadata);
+    const hashes = { [ANNOTATIONS.template]: member.templateHash, [ANNOTATIONS.restart]: member.restartHash };
+    return [{ name: pod.name, uid: pod.uid, labels, annotations: { ...annotations, ...hashes } }];
+  });
+  const volumes = s.held.flatMap(({ volume, member }) => {
+    const wanted = member.spec.volumeClaimTemplate?.metadata;
+    return volume === undefined || volume.deleting || wanted === undefined || !changes(volume.metadata, wanted)
+      ? []
+      : [{ name: volume.name, uid: volume.uid, ...metadataPatch(volume.metadata, wanted) }];
+  });
+  return pods.length + volumes.length === 0 ? undefined : { do: 'WriteMetadata', pods, volumes };
+};
 
 /** Why the change may not be carried out, whoever let it through. The functions refuse it earlier, with better words. */
 export const rolloutRefusal = (s: Situation): string | undefined => {
@@ -67,7 +99,7 @@ export const volumesToGrow = (s: Situation): Step | undefined => {
       volume.deleting ||
       size === undefined ||
       volume.requested === undefined ||
-      volume.requested === size
+      isEqual(volume.requested, size)
       ? []
       : [{ name: volume.name, uid: volume.uid, size }];
   });

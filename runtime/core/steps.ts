@@ -6,6 +6,11 @@ import type { Reason } from '../../api/reasons.ts';
 
 export type ObjectName = { readonly name: string; readonly uid: string };
 
+export type MetadataPatch = {
+  readonly labels: Readonly<Record<string, string | null>>;
+  readonly annotations: Readonly<Record<string, string | null>>;
+};
+
 /** One incarnation to be brought up in a slot. */
 export type Placement = {
   readonly member: ObjectName;
@@ -115,6 +120,12 @@ export type Step =
       readonly outcome: 'joined' | 'removed' | 'emptied' | 'abandoned';
     }
 
+  /** Labels and annotations of the claim, on what runs; null takes one away. Writing the same again changes nothing. */
+  | {
+      readonly do: 'WriteMetadata';
+      readonly pods: readonly (ObjectName & MetadataPatch)[];
+      readonly volumes: readonly (ObjectName & MetadataPatch)[];
+    }
   /** Asks for larger volumes. The API server refuses what would shrink one, or what its StorageClass cannot. */
   | { readonly do: 'GrowVolumes'; readonly volumes: readonly (ObjectName & { readonly size: string })[] }
   /** Takes the finalizer off members that are going and leaves their Pods and volumes as they are. */

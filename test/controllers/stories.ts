@@ -437,6 +437,47 @@ export const stories: readonly Story[] = [
     },
   },
   {
+    name: 'brings labels and annotations to what runs, and takes them back, without a restart',
+    before: (stage) => formed(stage, { additionalMetadata: { labels: { team: 'a' }, annotations: { note: 'x' } } }),
+    play: async (stage) => {
+      const uids = stage.pods.map(({ metadata }) => metadata.uid);
+      stage.edit({ additionalMetadata: { labels: { tier: 'gold', team: null }, annotations: { note: null } } });
+      await stage.settled();
+      assert.deepEqual(
+        stage.pods.map(({ metadata }) => metadata.uid),
+        uids,
+        'no Pod was made anew',
+      );
+    },
+    ends: async (stage) => {
+      assert.ok(stage.budget);
+      for (const { metadata, kind } of [...stage.pods, ...stage.volumes, stage.budget]) {
+        const { labels = {}, annotations = {} } = metadata;
+        assert.deepEqual([labels.tier, labels.team, annotations.note], ['gold', undefined, undefined], kind);
+      }
+      for (const { metadata } of stage.pods) assert.equal(metadata.labels?.[LABELS.role], 'voter');
+      await canaryLives(stage);
+    },
+  },
+  {
+    name: 'restarts nobody for what is only spelled otherwise',
+    before: (stage) => formed(stage, { resources: { requests: { memory: '1Gi' } } }),
+    play: async (stage) => {
+      const uids = stage.pods.map(({ metadata }) => metadata.uid);
+      stage.edit({
+        resources: { requests: { memory: '1024Mi' } },
+        options: { quotaBackendBytes: 0, autoCompactionMode: 'periodic' },
+        progressDeadlineSeconds: 900,
+      });
+      await stage.settled();
+      assert.deepEqual(
+        stage.pods.map(({ metadata }) => metadata.uid),
+        uids,
+      );
+    },
+    immortal: true,
+  },
+  {
     name: 'upgrades from one minor version to the next',
     before: (stage) => formed(stage, { version: '3.5.33' }),
     play: async (stage) => {

@@ -7,7 +7,7 @@
  */
 import type { EtcdMember as EtcdMemberObject, EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import { clientURL, incarnationName, memberName, ordinalOf, peerURL } from '../../api/names.ts';
+import { ANNOTATIONS, clientURL, incarnationName, memberName, ordinalOf, peerURL } from '../../api/names.ts';
 import type { Claim as FunctionClaim } from '../../functions/composing/claim.ts';
 import { wantedOrdinals } from '../../functions/composing/slots.ts';
 import { needsExactness } from '../../runtime/controllers/observe.ts';
@@ -21,7 +21,18 @@ import { withRepair } from '../../runtime/core/rules/repair-budget.ts';
 import { isStanding } from '../../runtime/core/rules/standing.ts';
 import type { ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
-import { answer, CLUSTER, memberSpec, NAMESPACE, SHAPE, type Shape, START, templateHash } from './world.ts';
+import {
+  answer,
+  appliedMetadata,
+  CLUSTER,
+  memberSpec,
+  NAMESPACE,
+  restartHash,
+  SHAPE,
+  type Shape,
+  START,
+  templateHash,
+} from './world.ts';
 
 /** etcd's data, in the directory of the incarnation that wrote it. */
 export type Disk = { directory: string; clusterID: string; memberID: string; revision: bigint };
@@ -41,6 +52,8 @@ export type SimPod = {
   ready: boolean;
   config: string;
   templateHash: string;
+  restartHash: string;
+  metadata: string;
   verified: string | undefined;
   memory: boolean;
   disk: Disk | undefined;
@@ -69,6 +82,7 @@ export type SimVolume = {
   clusterID: string | undefined;
   memberID: string | undefined;
   floor: bigint | undefined;
+  metadata: string;
   disk: Disk | undefined;
 };
 
@@ -509,6 +523,8 @@ const seenPod = (w: World, pod: SimPod): SeenPod => {
     voterRole: pod.voterRole,
     config: pod.config,
     templateHash: pod.templateHash,
+    restartHash: pod.restartHash,
+    metadata: pod.metadata,
     verifiedContainer: pod.verified,
     container: {
       id: container.id,
@@ -555,6 +571,7 @@ const seenVolume = (w: World, volume: SimVolume): SeenVolume => ({
   clusterID: volume.clusterID,
   memberID: volume.memberID,
   revisionFloor: volume.floor,
+  metadata: volume.metadata,
   trouble: volume.bound ? undefined : w.unprovisioned,
 });
 
@@ -600,10 +617,11 @@ const gathered = (w: World): Observed => {
       spec: memberSpec(member.shape) satisfies EtcdMemberSpec,
       status: member.status,
       templateHash: templateHash(member.shape),
+      restartHash: restartHash(member.shape),
       pods: pods.filter((pod) => pod.member === member.name).map(({ seen }) => seen),
       volumes: w.volumes.filter((volume) => volume.member === member.name).map((volume) => seenVolume(w, volume)),
     })),
-    budget: w.budget === undefined ? undefined : { ...w.budget, deleting: false },
+    budget: w.budget === undefined ? undefined : { ...w.budget, deleting: false, metadata: undefined },
     membership: membershipOf(
       w,
       pods.map(({ seen }) => seen),
@@ -718,6 +736,7 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
       clusterID: undefined,
       memberID: undefined,
       floor: undefined,
+      metadata: appliedMetadata(member.shape),
       disk: undefined,
     });
     yield;
@@ -736,6 +755,8 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
       ready: false,
       config: place.config,
       templateHash: templateHash(member.shape),
+      restartHash: restartHash(member.shape),
+      metadata: appliedMetadata(member.shape),
       verified: undefined,
       memory,
       disk: undefined,
@@ -990,6 +1011,18 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       writeQuorum(w, decision, rest);
       return undefined;
     }
+    case 'WriteMetadata':
+      for (const { uid, annotations } of [...step.pods, ...step.volumes]) {
+        const thing = [...w.pods, ...w.volumes].find((one) => one.uid === uid);
+        const written = (key: string): string => annotations[key] ?? '';
+        if (thing !== undefined) thing.metadata = written(ANNOTATIONS.metadata);
+        if (thing !== undefined && 'templateHash' in thing) {
+          thing.templateHash = written(ANNOTATIONS.template);
+          thing.restartHash = written(ANNOTATIONS.restart);
+        }
+        yield;
+      }
+      return undefined;
     case 'GrowVolumes':
       return undefined;
     case 'LetGo':

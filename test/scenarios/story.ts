@@ -118,6 +118,11 @@ export const told = (step: Step): string => {
         .join(', ')}`;
     case 'EndOperation':
       return `EndOperation ${step.kind} ${step.target}: ${step.outcome}`;
+    case 'WriteMetadata':
+      return `WriteMetadata ${step.pods
+        .map(({ name }) => `Pod ${name}`)
+        .concat(step.volumes.map(({ name }) => `volume ${name}`))
+        .join(', ')}`;
     case 'GrowVolumes':
       return `GrowVolumes ${step.volumes.map(({ name, size }) => `${name} to ${size}`).join(', ')}`;
     case 'LetGo':
@@ -194,6 +199,7 @@ const shapeOf = (words: ReadonlyMap<string, string>): Partial<Shape> => ({
   ...(words.has('retain') ? { retention: 'Retain' } : {}),
   ...(words.has('version') ? { version: words.get('version') ?? '' } : {}),
   ...(words.has('template') ? { template: words.get('template') ?? '' } : {}),
+  ...(words.has('label') ? { label: words.get('label') ?? '' } : {}),
   ...(words.has('snapshotCount') ? { options: { snapshotCount: Number(words.get('snapshotCount')) } } : {}),
 });
 

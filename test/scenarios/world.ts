@@ -16,6 +16,7 @@ import { formingConfig, joiningConfig, settledConfig } from '../../runtime/core/
 import type { Observed, SeenMember, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
 import { known, unknown } from '../../runtime/core/observed.ts';
 import { classify } from '../../runtime/core/situation.ts';
+import { metadataRecord } from '../../runtime/core/template-metadata.ts';
 import type { EtcdMemberStatus as EtcdAnswer, EtcdMember } from '../../runtime/ports/etcd.ts';
 
 export const CLUSTER = 'demo';
@@ -31,24 +32,41 @@ export type Shape = {
   readonly options: EtcdMemberSpec['options'];
   /** Stands for everything in the Pod's template. */
   readonly template: string;
+  /** A label that the claim puts on everything. */
+  readonly label: string | undefined;
 };
 
-export const SHAPE: Shape = { version: '3.6.16', medium: '', retention: 'Delete', options: undefined, template: '1' };
+export const SHAPE: Shape = {
+  version: '3.6.16',
+  medium: '',
+  retention: 'Delete',
+  options: undefined,
+  template: '1',
+  label: undefined,
+};
+
+const metadataOf = ({ label }: Shape): { labels?: Record<string, string> } =>
+  label === undefined ? {} : { labels: { label } };
 
 export const memberSpec = (shape: Shape): EtcdMemberSpec => ({
   clusterName: CLUSTER,
   version: shape.version,
   storage: { medium: shape.medium, retention: shape.retention },
   ...(shape.options === undefined ? {} : { options: shape.options }),
-  template: { metadata: { labels: { revision: shape.template } }, spec: { containers: [] } },
+  template: {
+    metadata: metadataOf(shape),
+    spec: { containers: [{ name: 'etcd', image: shape.template }] },
+  },
   ...(shape.medium === 'Memory'
     ? {}
-    : { volumeClaimTemplate: { metadata: {}, spec: { accessModes: ['ReadWriteOnce'] } } }),
+    : { volumeClaimTemplate: { metadata: metadataOf(shape), spec: { accessModes: ['ReadWriteOnce'] } } }),
 });
 
-/** Equal for equal templates; the real one is a SHA-256. */
-export const templateHash = ({ version, template, options }: Shape): string =>
+/** Equal for equal templates; the real ones are SHA-256. */
+export const restartHash = ({ version, template, options }: Shape): string =>
   `${version}/${template}/${JSON.stringify(options ?? {})}`;
+export const templateHash = (shape: Shape): string => `${restartHash(shape)}/${shape.label ?? ''}`;
+export const appliedMetadata = (shape: Shape): string => metadataRecord(metadataOf(shape));
 
 export const listed = (member: string, token: string, id: string, isLearner = false, started = true): EtcdMember => {
   const name = incarnationName(member, token);
@@ -159,6 +177,8 @@ const seenPod = (member: string, text: string, shape: Shape): SeenPod => {
             ? PENDING.strange
             : PENDING.locked,
     templateHash: has('outdated') ? 'older' : templateHash(shape),
+    restartHash: has('outdated') ? 'older' : restartHash(shape),
+    metadata: appliedMetadata(shape),
     verifiedContainer: has('proven') ? container : has('proven-before') ? 'containerd://before' : undefined,
     container: {
       id: started ? container : undefined,
@@ -182,7 +202,7 @@ const seenPod = (member: string, text: string, shape: Shape): SeenPod => {
   };
 };
 
-const seenVolume = (member: string, text: string): SeenVolume => {
+const seenVolume = (member: string, text: string, shape: Shape): SeenVolume => {
   const words = wordsOf(text);
   const [, token = ''] = [...words.keys()];
   const name = incarnationName(member, token);
@@ -198,6 +218,7 @@ const seenVolume = (member: string, text: string): SeenVolume => {
     clusterID: words.get('cluster'),
     memberID: words.get('id'),
     revisionFloor: floor === undefined ? undefined : BigInt(floor),
+    metadata: appliedMetadata(shape),
     trouble: words.get('trouble'),
   };
 };
@@ -213,7 +234,7 @@ const seenSlot = (line: string, shape: Shape): SeenMember => {
   const volumes: SeenVolume[] = [];
   for (const part of parts) {
     if (part.startsWith('pod ')) pods.push(seenPod(name, part, shape));
-    else if (part.startsWith('volume ')) volumes.push(seenVolume(name, part));
+    else if (part.startsWith('volume ')) volumes.push(seenVolume(name, part, shape));
     else {
       const said = ANSWER.exec(part) ?? refuse(line, `"${part}" is no Pod, volume or answer`);
       const pod = pods.pop() ?? refuse(line, 'an answer without a Pod');
@@ -267,6 +288,7 @@ const seenSlot = (line: string, shape: Shape): SeenMember => {
     spec: memberSpec(shape),
     status,
     templateHash: templateHash(shape),
+    restartHash: restartHash(shape),
     pods,
     volumes,
   };
@@ -426,6 +448,7 @@ export const observed = (notation: string): Observed => {
             controllerUID: words.get('owner') ?? CLAIM_UID,
             minAvailable: Number(rest[0]),
             alwaysEvictUnhealthy: shape.medium === '',
+            metadata: undefined,
           },
         };
         break;

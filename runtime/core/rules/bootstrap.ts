@@ -52,7 +52,7 @@ const failureOf = (s: Situation, slot: Slot, incarnation: string): string | unde
   if (begun && !memory && (volume === undefined || volume.deleting)) return `the volume of ${member.name} was lost`;
   if (begun && memory && (pod === undefined || pod.deleting)) return `the Pod of memory member ${member.name} was lost`;
   if (pod !== undefined && memory && isTerminal(pod)) return `the Pod of memory member ${member.name} ended`;
-  if (pod !== undefined && pod.templateHash !== member.templateHash)
+  if (pod !== undefined && pod.templateHash !== member.templateHash && pod.restartHash !== member.restartHash)
     return `the claim changed what ${member.name} runs`;
   if (pod !== undefined && pod.config !== formingConfig(s, slot, incarnation)?.text) {
     return `the claim changed the options of ${member.name}`;

@@ -1,6 +1,7 @@
 /** Who may serve: lock, proof, and what is done with data that is not the member's own. */
 import { optionProblems } from '../etcd-config.ts';
 import { blackoutConfig, isLocked, nextConfig, relocked } from '../member-config.ts';
+import { isOutdated } from '../rollout.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { ObjectName } from '../steps.ts';
 import { named, type Rule, wait } from './rule.ts';
@@ -90,7 +91,7 @@ export const locked = (s: Situation, slot: Slot): (ObjectName & { readonly confi
   // What was made for a start after a blackout has to be read before it is replaced.
   if (!entry.known && pod.container.state !== 'running' && pod.config === blackoutConfig(s, slot, incarnation)?.text)
     return undefined;
-  const upToDate = pod.templateHash === member.templateHash && optionProblems(member.spec.options ?? {}).length === 0;
+  const upToDate = !isOutdated(slot) && optionProblems(member.spec.options ?? {}).length === 0;
   const next = upToDate ? nextConfig(s, slot, incarnation)?.text : undefined;
   const text =
     next ??

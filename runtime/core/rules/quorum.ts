@@ -2,6 +2,7 @@
 
 import { majority, type Situation } from '../situation.ts';
 import type { Step } from '../steps.ts';
+import { metadataRecord } from '../template-metadata.ts';
 import { RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import { allPods, allVolumes, isDataless, refusedSpec } from './standing.ts';
 
@@ -64,11 +65,15 @@ export const budget: Rule = {
     // With one member any budget blocks every drain for ever, and there is no quorum to protect.
     const minAvailable = voters > 1 ? majority(voters) : undefined;
     const alwaysEvictUnhealthy = s.quorum?.spec.medium === '';
+    const extra = s.quorum?.spec.additionalMetadata;
+    const metadata = extra === undefined ? undefined : metadataRecord(extra);
     if (present?.deleting === true) return undefined;
     const right =
       present === undefined
         ? minAvailable === undefined
-        : present.minAvailable === minAvailable && present.alwaysEvictUnhealthy === alwaysEvictUnhealthy;
+        : present.minAvailable === minAvailable &&
+          present.alwaysEvictUnhealthy === alwaysEvictUnhealthy &&
+          (minAvailable === undefined || present.metadata === metadata);
     // An EtcdQuorum that was deleted comes back without the reference by which people find the budget.
     const referred = (s.quorum?.spec.resourceRefs ?? []).length > 0 === (minAvailable !== undefined);
     return right && (referred || s.quorum === undefined)

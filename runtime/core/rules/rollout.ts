@@ -1,6 +1,6 @@
 /** Changes of the claim that reach members which run. */
 
-import { nextToRoll, outdatedIdle, rolloutRefusal, volumesToGrow } from '../rollout.ts';
+import { metadataToWrite, nextToRoll, outdatedIdle, rolloutRefusal, volumesToGrow } from '../rollout.ts';
 import { isHealthyVoter } from '../situation.ts';
 import { refusedToStart } from './quorum.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
@@ -10,6 +10,12 @@ import { isRefused, livesOnlyIn, refusalOf, safeWithout } from './standing.ts';
 export const remake: Rule = {
   name: 'remake',
   answer: (s) => (s.latch === undefined || s.quorum?.spec.replicas === 0 ? undefined : outdatedIdle(s)),
+};
+
+/** Before anybody restarts, and whoever is unwell: it disturbs nobody. */
+export const relabel: Rule = {
+  name: 'relabel',
+  answer: (s) => (s.latch === undefined || s.quorum?.spec.replicas === 0 ? undefined : metadataToWrite(s)),
 };
 
 /** Only while everybody serves: the first changed member that does not come back stops the rollout by itself. */

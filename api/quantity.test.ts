@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isEqual, sum } from './quantity.ts';
+import { isEqual, oneSpelling, sum } from './quantity.ts';
 
 test('quantities are added exactly, whatever units they are written in', () => {
   for (const [a, b, expected] of [
@@ -35,4 +35,10 @@ test('one amount written in two ways is equal', () => {
   assert.ok(isEqual('1Gi', '1024Mi'));
   assert.ok(isEqual(1, '1000m'));
   assert.ok(!isEqual('1Gi', '1G'));
+});
+
+test('one amount has one spelling, and what is no quantity keeps its own', () => {
+  assert.equal(oneSpelling('1024Mi'), '1Gi');
+  assert.equal(oneSpelling(1024), '1Ki');
+  assert.equal(oneSpelling('plenty'), 'plenty');
 });

@@ -57,3 +57,9 @@ export const isEqual = (a: string | number, b: string | number): boolean => {
   const left = parse(a);
   return left !== undefined && left === parse(b);
 };
+
+/** One spelling for each amount, and what is no quantity as it was written. */
+export const oneSpelling = (quantity: string | number): string => {
+  const amount = parse(quantity);
+  return amount === undefined ? String(quantity) : format(amount);
+};
