@@ -15,6 +15,26 @@ export type EtcdClusterStorageRetention = 'Delete' | 'Retain';
  * Whether autoCompactionRetention counts time (periodic) or revisions (revision).
  */
 export type EtcdClusterOptionsAutoCompactionMode = 'periodic' | 'revision';
+/**
+ * Issuer, which is in the namespace of the cluster, or ClusterIssuer.
+ */
+export type EtcdClusterTlsClientCertManagerServerIssuerRefKind = 'Issuer' | 'ClusterIssuer';
+/**
+ * Issuer, which is in the namespace of the cluster, or ClusterIssuer.
+ */
+export type EtcdClusterTlsClientCertManagerOperatorClientIssuerRefKind = 'Issuer' | 'ClusterIssuer';
+/**
+ * ECDSA, or RSA where a client cannot do otherwise; its handshakes cost members more.
+ */
+export type EtcdClusterTlsClientCertManagerPrivateKeyAlgorithm = 'ECDSA' | 'RSA';
+/**
+ * Issuer, which is in the namespace of the cluster, or ClusterIssuer.
+ */
+export type EtcdClusterTlsPeerCertManagerIssuerRefKind = 'Issuer' | 'ClusterIssuer';
+/**
+ * ECDSA, or RSA where a client cannot do otherwise; its handshakes cost members more.
+ */
+export type EtcdClusterTlsPeerCertManagerPrivateKeyAlgorithm = 'ECDSA' | 'RSA';
 export type EtcdClusterCrossplaneCompositionUpdatePolicy = 'Automatic' | 'Manual';
 
 /**
@@ -116,6 +136,234 @@ export interface EtcdClusterOptions {
   snapshotCount?: number;
 }
 /**
+ * Secret with the certificate that members show to clients: tls.crt, tls.key and ca.crt. It has to be valid for every member there can ever be, see docs/tls.md. With operatorClientSecretRef, clients have to show a certificate of this ca.crt.
+ */
+export interface EtcdClusterTlsClientServerSecretRef {
+  /**
+   * Name of the Secret.
+   */
+  name: string;
+}
+/**
+ * Secret with the certificate by which the operator is a client: tls.crt and tls.key. Its presence turns on mutual TLS: members refuse clients without a certificate.
+ */
+export interface EtcdClusterTlsClientOperatorClientSecretRef {
+  /**
+   * Name of the Secret.
+   */
+  name: string;
+}
+/**
+ * Issuer of the certificate that members show to clients.
+ */
+export interface EtcdClusterTlsClientCertManagerServerIssuerRef {
+  /**
+   * Name of the issuer.
+   */
+  name: string;
+  /**
+   * Issuer, which is in the namespace of the cluster, or ClusterIssuer.
+   */
+  kind?: EtcdClusterTlsClientCertManagerServerIssuerRefKind;
+}
+/**
+ * Issuer of the certificate by which the operator is a client. Its presence turns on mutual TLS: members refuse clients without a certificate of this issuer.
+ */
+export interface EtcdClusterTlsClientCertManagerOperatorClientIssuerRef {
+  /**
+   * Name of the issuer.
+   */
+  name: string;
+  /**
+   * Issuer, which is in the namespace of the cluster, or ClusterIssuer.
+   */
+  kind?: EtcdClusterTlsClientCertManagerOperatorClientIssuerRefKind;
+}
+/**
+ * The keys that certificates are issued for. A renewed certificate gets a new one.
+ */
+export interface EtcdClusterTlsClientCertManagerPrivateKey {
+  /**
+   * ECDSA, or RSA where a client cannot do otherwise; its handshakes cost members more.
+   */
+  algorithm?: EtcdClusterTlsClientCertManagerPrivateKeyAlgorithm;
+  /**
+   * Bits of the key: 256, 384 or 521 for ECDSA (256 when absent), 2048, 3072 or 4096 for RSA (2048 when absent).
+   */
+  size?: number;
+}
+/**
+ * Have a client certificate issued for applications too, into the Secret that status.connection.secretName names.
+ */
+export interface EtcdClusterTlsClientCertManagerConsumer {
+  /**
+   * Common name of the certificate; where auth is on, the etcd user that its bearer is. Absent: the name of the cluster. With root, every application that mounts the Secret may do everything.
+   */
+  commonName?: string;
+}
+/**
+ * Have cert-manager issue the certificates and renew them.
+ */
+export interface EtcdClusterTlsClientCertManager {
+  /**
+   * Issuer of the certificate that members show to clients.
+   */
+  serverIssuerRef: EtcdClusterTlsClientCertManagerServerIssuerRef;
+  /**
+   * Issuer of the certificate by which the operator is a client. Its presence turns on mutual TLS: members refuse clients without a certificate of this issuer.
+   */
+  operatorClientIssuerRef?: EtcdClusterTlsClientCertManagerOperatorClientIssuerRef;
+  /**
+   * Further names by which clients reach the members, such as that of a load balancer. The names of the Services and of every member are always in the certificate.
+   *
+   * Items: A DNS name; its first label may be *.
+   */
+  dnsNames?: string[];
+  /**
+   * Further addresses by which clients reach the members.
+   *
+   * Items: An IPv4 or IPv6 address.
+   */
+  ipAddresses?: string[];
+  /**
+   * How long a certificate is valid, such as 2160h (also what an absent one means). It can be changed at any time; cert-manager issues anew.
+   */
+  duration?: string;
+  /**
+   * How long before its end a certificate is replaced by a new one. Absent: after two thirds of its life. Nothing restarts for that.
+   */
+  renewBefore?: string;
+  /**
+   * The keys that certificates are issued for. A renewed certificate gets a new one.
+   */
+  privateKey?: EtcdClusterTlsClientCertManagerPrivateKey;
+  /**
+   * Have a client certificate issued for applications too, into the Secret that status.connection.secretName names.
+   */
+  consumer?: EtcdClusterTlsClientCertManagerConsumer;
+}
+/**
+ * TLS between clients and members, with certificates from a Secret of your own or from cert-manager. Absent, clients talk to members in the clear.
+ */
+export interface EtcdClusterTlsClient {
+  /**
+   * Secret with the certificate that members show to clients: tls.crt, tls.key and ca.crt. It has to be valid for every member there can ever be, see docs/tls.md. With operatorClientSecretRef, clients have to show a certificate of this ca.crt.
+   */
+  serverSecretRef?: EtcdClusterTlsClientServerSecretRef;
+  /**
+   * Secret with the certificate by which the operator is a client: tls.crt and tls.key. Its presence turns on mutual TLS: members refuse clients without a certificate.
+   */
+  operatorClientSecretRef?: EtcdClusterTlsClientOperatorClientSecretRef;
+  /**
+   * Have cert-manager issue the certificates and renew them.
+   */
+  certManager?: EtcdClusterTlsClientCertManager;
+}
+/**
+ * Secret with the certificate that members show to each other: tls.crt, tls.key and ca.crt. It has to be valid for every member there can ever be, see docs/tls.md.
+ */
+export interface EtcdClusterTlsPeerSecretRef {
+  /**
+   * Name of the Secret.
+   */
+  name: string;
+}
+/**
+ * Issuer of the certificate that members show to each other. Everyone with a certificate of its CA can join as a member, so give it to nobody else.
+ */
+export interface EtcdClusterTlsPeerCertManagerIssuerRef {
+  /**
+   * Name of the issuer.
+   */
+  name: string;
+  /**
+   * Issuer, which is in the namespace of the cluster, or ClusterIssuer.
+   */
+  kind?: EtcdClusterTlsPeerCertManagerIssuerRefKind;
+}
+/**
+ * The keys that certificates are issued for. A renewed certificate gets a new one.
+ */
+export interface EtcdClusterTlsPeerCertManagerPrivateKey {
+  /**
+   * ECDSA, or RSA where a client cannot do otherwise; its handshakes cost members more.
+   */
+  algorithm?: EtcdClusterTlsPeerCertManagerPrivateKeyAlgorithm;
+  /**
+   * Bits of the key: 256, 384 or 521 for ECDSA (256 when absent), 2048, 3072 or 4096 for RSA (2048 when absent).
+   */
+  size?: number;
+}
+/**
+ * Have cert-manager issue the certificate and renew it.
+ */
+export interface EtcdClusterTlsPeerCertManager {
+  /**
+   * Issuer of the certificate that members show to each other. Everyone with a certificate of its CA can join as a member, so give it to nobody else.
+   */
+  issuerRef: EtcdClusterTlsPeerCertManagerIssuerRef;
+  /**
+   * How long a certificate is valid, such as 2160h (also what an absent one means). It can be changed at any time; cert-manager issues anew.
+   */
+  duration?: string;
+  /**
+   * How long before its end a certificate is replaced by a new one. Absent: after two thirds of its life. Nothing restarts for that.
+   */
+  renewBefore?: string;
+  /**
+   * The keys that certificates are issued for. A renewed certificate gets a new one.
+   */
+  privateKey?: EtcdClusterTlsPeerCertManagerPrivateKey;
+}
+/**
+ * TLS among the members, always mutual: whoever has no certificate of the same CA is no member. Absent, members talk to each other in the clear.
+ */
+export interface EtcdClusterTlsPeer {
+  /**
+   * Secret with the certificate that members show to each other: tls.crt, tls.key and ca.crt. It has to be valid for every member there can ever be, see docs/tls.md.
+   */
+  secretRef?: EtcdClusterTlsPeerSecretRef;
+  /**
+   * Have cert-manager issue the certificate and renew it.
+   */
+  certManager?: EtcdClusterTlsPeerCertManager;
+}
+/**
+ * Encryption of what clients and members say, each for itself. It can be turned on for a running cluster and its Secrets and issuers can be changed, not turned off again.
+ */
+export interface EtcdClusterTls {
+  /**
+   * TLS between clients and members, with certificates from a Secret of your own or from cert-manager. Absent, clients talk to members in the clear.
+   */
+  client?: EtcdClusterTlsClient;
+  /**
+   * TLS among the members, always mutual: whoever has no certificate of the same CA is no member. Absent, members talk to each other in the clear.
+   */
+  peer?: EtcdClusterTlsPeer;
+}
+/**
+ * Secret of type kubernetes.io/basic-auth with root's password under the key password.
+ */
+export interface EtcdClusterAuthRootCredentialsSecretRef {
+  /**
+   * Name of the Secret.
+   */
+  name: string;
+}
+/**
+ * etcd's own users and permissions. Turned on, root's password is that of the Secret, and edits of the Secret change it. Can be turned on and off at any time.
+ */
+export interface EtcdClusterAuth {
+  /**
+   * Whether clients have to log in. Needs spec.tls.client, or passwords would travel in the clear.
+   */
+  enabled?: boolean;
+  /**
+   * Secret of type kubernetes.io/basic-auth with root's password under the key password.
+   */
+  rootCredentialsSecretRef?: EtcdClusterAuthRootCredentialsSecretRef;
+}
+/**
  * Where the etcd image comes from.
  */
 export interface EtcdClusterImage {
@@ -214,6 +462,14 @@ export interface EtcdClusterSpec {
    */
   options?: EtcdClusterOptions;
   /**
+   * Encryption of what clients and members say, each for itself. It can be turned on for a running cluster and its Secrets and issuers can be changed, not turned off again.
+   */
+  tls?: EtcdClusterTls;
+  /**
+   * etcd's own users and permissions. Turned on, root's password is that of the Secret, and edits of the Secret change it. Can be turned on and off at any time.
+   */
+  auth?: EtcdClusterAuth;
+  /**
    * Secrets in the namespace of the cluster with which the image is pulled.
    */
   imagePullSecrets?: LocalObjectReference[];
@@ -229,6 +485,19 @@ export interface EtcdClusterSpec {
    * Configures how Crossplane will reconcile this composite resource
    */
   crossplane?: EtcdClusterCrossplane;
+}
+/**
+ * What an application needs to be a client of this cluster, as names of objects beside it.
+ */
+export interface EtcdClusterConnection {
+  /**
+   * ConfigMap with the keys endpoints and, with TLS, ca.crt: the certificates by which members are known, of the old and the new CA while it changes.
+   */
+  configMapName?: string;
+  /**
+   * Secret with the client certificate of spec.tls.client.certManager.consumer: tls.crt, tls.key and ca.crt.
+   */
+  secretName?: string;
 }
 export interface EtcdClusterCondition {
   lastTransitionTime: string;
@@ -282,6 +551,18 @@ export interface EtcdClusterStatus {
    * Members that etcd lists as learners, which do not vote yet.
    */
   learners?: number;
+  /**
+   * What an application needs to be a client of this cluster, as names of objects beside it.
+   */
+  connection?: EtcdClusterConnection;
+  /**
+   * When the first of the certificates in use ends, unless it is renewed before.
+   */
+  certificatesExpireAt?: string;
+  /**
+   * Whether etcd asks clients to log in.
+   */
+  authEnabled?: boolean;
   /**
    * The last value of the annotation crossplane.io/reconcile-requested-at that Crossplane acted on.
    */

@@ -76,6 +76,45 @@ export interface EtcdMemberOptions {
   snapshotCount?: number;
 }
 /**
+ * What the member shows to clients. Absent, it serves them in the clear.
+ */
+export interface EtcdMemberTlsClient {
+  /**
+   * Secret with tls.crt, tls.key and ca.crt.
+   */
+  secretName: string;
+  /**
+   * Whether clients have to show a certificate.
+   */
+  mutual: boolean;
+  /**
+   * Secret whose ca.crt is the CA of the clients' certificates. Present with mutual.
+   */
+  clientCASecretName?: string;
+}
+/**
+ * What the member shows to other members, and they to it. Absent, they talk in the clear.
+ */
+export interface EtcdMemberTlsPeer {
+  /**
+   * Secret with tls.crt, tls.key and ca.crt.
+   */
+  secretName: string;
+}
+/**
+ * The Secrets whose certificates the member uses. The template mounts them.
+ */
+export interface EtcdMemberTls {
+  /**
+   * What the member shows to clients. Absent, it serves them in the clear.
+   */
+  client?: EtcdMemberTlsClient;
+  /**
+   * What the member shows to other members, and they to it. Absent, they talk in the clear.
+   */
+  peer?: EtcdMemberTlsPeer;
+}
+/**
  * The member's Pod, complete but for what belongs to one incarnation: name, hostname, the data volume of a PersistentVolumeClaim, and the configuration annotation.
  */
 export interface EtcdMemberTemplate {
@@ -135,6 +174,10 @@ export interface EtcdMemberSpec {
    * Typed etcd settings; absent ones are left to etcd's defaults.
    */
   options?: EtcdMemberOptions;
+  /**
+   * The Secrets whose certificates the member uses. The template mounts them.
+   */
+  tls?: EtcdMemberTls;
   /**
    * The member's Pod, complete but for what belongs to one incarnation: name, hostname, the data volume of a PersistentVolumeClaim, and the configuration annotation.
    */

@@ -7,6 +7,14 @@ import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
  */
 export type EtcdQuorumMedium = '' | 'Memory';
 /**
+ * Whether the user makes the Secrets or cert-manager does.
+ */
+export type EtcdQuorumTlsClientSource = 'Secret' | 'CertManager';
+/**
+ * Whether the user makes the Secret or cert-manager does.
+ */
+export type EtcdQuorumTlsPeerSource = 'Secret' | 'CertManager';
+/**
  * The state of the cluster in one word.
  */
 export type EtcdQuorumPhase = 'Pending' | 'Bootstrapping' | 'Running' | 'Degraded' | 'QuorumLost' | 'Paused' | 'Failed';
@@ -51,6 +59,70 @@ export interface EtcdQuorumRecovery {
    * That writes which only the lost members had may be lost.
    */
   acceptDataLoss: boolean;
+}
+/**
+ * TLS between clients and members. Absent, clients talk to members in the clear.
+ */
+export interface EtcdQuorumTlsClient {
+  /**
+   * Whether the user makes the Secrets or cert-manager does.
+   */
+  source: EtcdQuorumTlsClientSource;
+  /**
+   * Secret with what members show to clients, and in ca.crt by what the runtime knows them.
+   */
+  serverSecretName: string;
+  /**
+   * Whether clients have to show a certificate.
+   */
+  mutual: boolean;
+  /**
+   * Secret whose ca.crt is the CA of the clients' certificates. Present with mutual.
+   */
+  clientCASecretName?: string;
+  /**
+   * Secret with the certificate that the runtime shows to members. Present with mutual.
+   */
+  operatorClientSecretName?: string;
+}
+/**
+ * TLS among the members. Absent, they talk in the clear.
+ */
+export interface EtcdQuorumTlsPeer {
+  /**
+   * Whether the user makes the Secret or cert-manager does.
+   */
+  source: EtcdQuorumTlsPeerSource;
+  /**
+   * Secret with tls.crt, tls.key and ca.crt.
+   */
+  secretName: string;
+}
+/**
+ * Which certificates the cluster uses and where they come from.
+ */
+export interface EtcdQuorumTls {
+  /**
+   * TLS between clients and members. Absent, clients talk to members in the clear.
+   */
+  client?: EtcdQuorumTlsClient;
+  /**
+   * TLS among the members. Absent, they talk in the clear.
+   */
+  peer?: EtcdQuorumTlsPeer;
+}
+/**
+ * etcd's own users and permissions. Absent is the same as not enabled.
+ */
+export interface EtcdQuorumAuth {
+  /**
+   * Whether clients have to log in.
+   */
+  enabled: boolean;
+  /**
+   * Secret of type kubernetes.io/basic-auth with the password of root. Present where enabled.
+   */
+  rootCredentialsSecretName?: string;
 }
 /**
  * Labels and annotations the user wants on every object; here for the PodDisruptionBudget.
@@ -107,6 +179,14 @@ export interface EtcdQuorumSpec {
    * A person's consent to go on from one survivor of this lost cluster.
    */
   recovery?: EtcdQuorumRecovery;
+  /**
+   * Which certificates the cluster uses and where they come from.
+   */
+  tls?: EtcdQuorumTls;
+  /**
+   * etcd's own users and permissions. Absent is the same as not enabled.
+   */
+  auth?: EtcdQuorumAuth;
   /**
    * Labels and annotations the user wants on every object; here for the PodDisruptionBudget.
    */
@@ -424,6 +504,18 @@ export interface EtcdQuorumStatus {
    * Recoveries from lost quorum, newest last.
    */
   recovered?: EtcdQuorumRecovered[];
+  /**
+   * When the first of the certificates in use ends, unless it is renewed before.
+   */
+  certificatesExpireAt?: string;
+  /**
+   * Whether etcd asks clients to log in.
+   */
+  authEnabled?: boolean;
+  /**
+   * The certificates (PEM) by which clients know the members: ca.crt of the server Secret, of the old and the new CA while it changes. Absent without client TLS.
+   */
+  clientCA?: string;
   /**
    * What is in flight, written before the first call that changes membership.
    */

@@ -16,6 +16,8 @@ export const LABELS = {
   incarnation: `${GROUP}/incarnation`,
   /** `voter` once the runtime has proven the member's identity; the client Service selects it. Absent before. */
   role: `${GROUP}/role`,
+  /** What a certificate is for, on its Secret: see {@link CertificatePurpose}. */
+  certificate: `${GROUP}/certificate`,
   /** On a volume that outlived its cluster: the name of that cluster, in place of {@link LABELS.cluster}. */
   retained: `${GROUP}/retained-from`,
 } as const;
@@ -61,6 +63,27 @@ export const CLIENT_TLS_VOLUME = 'client-tls';
 export const CLIENT_TLS_MOUNT = '/etc/etcd/tls/client';
 export const PEER_TLS_VOLUME = 'peer-tls';
 export const PEER_TLS_MOUNT = '/etc/etcd/tls/peer';
+
+/** Keys of a Secret with a certificate, and files of the volumes made from it. */
+export const TLS_FILES = {
+  cert: 'tls.crt',
+  key: 'tls.key',
+  /** By whom the certificate was issued: how the other side is known, but for clients. */
+  ca: 'ca.crt',
+  /** In the client volume of mutual TLS alone: by whom the certificates of clients have to be issued. */
+  clientCA: 'client-ca.crt',
+} as const;
+
+/** What cert-manager issues for a cluster: each a Certificate `<cluster>-<purpose>` with the Secret of {@link certificateSecretName}. */
+export type CertificatePurpose = 'server' | 'peer' | 'operator-client' | 'consumer';
+
+export const certificateName = (cluster: string, purpose: CertificatePurpose): string => `${cluster}-${purpose}`;
+
+export const certificateSecretName = (cluster: string, purpose: CertificatePurpose): string =>
+  `${certificateName(cluster, purpose)}-tls`;
+
+/** ConfigMap with what a client needs to know of the cluster. */
+export const connectionName = (cluster: string): string => `${cluster}-connection`;
 
 /** `<cluster>-<ordinal>`: the EtcdMember that holds one incarnation after another. */
 export const memberName = (cluster: string, ordinal: number): string => `${cluster}-${ordinal}`;

@@ -70,7 +70,7 @@ export const claimOf = (request: RunFunctionRequest): Claim => {
   };
 };
 
-type Shape = 'an object' | 'a list of objects' | 'text' | 'a quantity' | 'a whole number';
+type Shape = 'an object' | 'a list of objects' | 'a list of texts' | 'text' | 'a quantity' | 'a whole number';
 
 /** What the rendering relies on; more is for the schema to say. */
 const SHAPES: { readonly [path: string]: Shape } = {
@@ -92,6 +92,31 @@ const SHAPES: { readonly [path: string]: Shape } = {
   additionalMetadata: 'an object',
   options: 'an object',
   imagePullSecrets: 'a list of objects',
+  tls: 'an object',
+  'tls.client': 'an object',
+  'tls.client.serverSecretRef': 'an object',
+  'tls.client.serverSecretRef.name': 'text',
+  'tls.client.operatorClientSecretRef': 'an object',
+  'tls.client.operatorClientSecretRef.name': 'text',
+  'tls.client.certManager': 'an object',
+  'tls.client.certManager.serverIssuerRef': 'an object',
+  'tls.client.certManager.serverIssuerRef.name': 'text',
+  'tls.client.certManager.operatorClientIssuerRef': 'an object',
+  'tls.client.certManager.operatorClientIssuerRef.name': 'text',
+  'tls.client.certManager.dnsNames': 'a list of texts',
+  'tls.client.certManager.ipAddresses': 'a list of texts',
+  'tls.client.certManager.privateKey': 'an object',
+  'tls.client.certManager.consumer': 'an object',
+  'tls.peer': 'an object',
+  'tls.peer.secretRef': 'an object',
+  'tls.peer.secretRef.name': 'text',
+  'tls.peer.certManager': 'an object',
+  'tls.peer.certManager.issuerRef': 'an object',
+  'tls.peer.certManager.issuerRef.name': 'text',
+  'tls.peer.certManager.privateKey': 'an object',
+  auth: 'an object',
+  'auth.rootCredentialsSecretRef': 'an object',
+  'auth.rootCredentialsSecretRef.name': 'text',
   image: 'an object',
   'image.repository': 'text',
   progressDeadlineSeconds: 'a whole number',
@@ -105,6 +130,7 @@ const isObject = (value: unknown): boolean => typeof value === 'object' && value
 const has: Record<Shape, (value: unknown) => boolean> = {
   'an object': isObject,
   'a list of objects': (value) => Array.isArray(value) && value.every(isObject),
+  'a list of texts': (value) => Array.isArray(value) && value.every((each) => typeof each === 'string'),
   text: (value) => typeof value === 'string',
   'a quantity': (value) => typeof value === 'string' || typeof value === 'number',
   'a whole number': (value) => Number.isInteger(value),

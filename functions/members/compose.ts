@@ -1,6 +1,6 @@
 /** The step `Members`: the EtcdQuorum and one EtcdMember per slot. */
-import type { EtcdMember } from '../../api/etcdmember.gen.ts';
-import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import type { EtcdMember, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
+import type { EtcdQuorum, EtcdQuorumSpec } from '../../api/etcdquorum.gen.ts';
 import { API_VERSION, clusterLabels, LABELS } from '../../api/names.ts';
 import { accepted } from '../composing/accepted.ts';
 import { additionalMetadataOf, metadataWith } from '../composing/additional-metadata.ts';
@@ -20,6 +20,7 @@ import {
   wantedOrdinals,
 } from '../composing/slots.ts';
 import { inputOf, renderVersionOf } from '../composing/step-input.ts';
+import { authOf, tlsOf } from '../composing/transport-security.ts';
 import { isMemory, memberTemplate, volumeClaimTemplate } from './member-pod.ts';
 
 export const composeMembers: Compose = renderable((request) => {
@@ -60,11 +61,37 @@ const quorum = (request: RunFunctionRequest, claim: Claim): Resource => {
         ...(claim.spec.progressDeadlineSeconds === undefined
           ? {}
           : { progressDeadlineSeconds: claim.spec.progressDeadlineSeconds }),
+        ...tlsAndAuth(claim),
         ...(additionalMetadata === undefined ? {} : { additionalMetadata }),
         ...(claim.spec.recovery === undefined ? {} : { recovery: claim.spec.recovery }),
       },
     } satisfies EtcdQuorum,
     ready: isTrue(observed, 'Ready') && !isDeleting(observed) ? 'True' : 'False',
+  };
+};
+
+const tlsAndAuth = (claim: Claim): Pick<EtcdQuorumSpec, 'tls' | 'auth'> => {
+  const tls = tlsOf(claim);
+  const auth = authOf(claim);
+  return { ...(tls === undefined ? {} : { tls }), ...(auth === undefined ? {} : { auth }) };
+};
+
+const memberTls = (claim: Claim): Pick<EtcdMemberSpec, 'tls'> => {
+  const { client, peer } = tlsOf(claim) ?? {};
+  if (client === undefined && peer === undefined) return {};
+  return {
+    tls: {
+      ...(client === undefined
+        ? {}
+        : {
+            client: {
+              secretName: client.serverSecretName,
+              mutual: client.mutual,
+              ...(client.clientCASecretName === undefined ? {} : { clientCASecretName: client.clientCASecretName }),
+            },
+          }),
+      ...(peer === undefined ? {} : { peer: { secretName: peer.secretName } }),
+    },
   };
 };
 
@@ -84,6 +111,7 @@ const member = (claim: Claim, ordinal: number, imageRepository: string | undefin
       version: claim.version,
       storage: { medium: isMemory(claim) ? 'Memory' : '', retention: claim.spec.storage?.retention ?? 'Delete' },
       ...(claim.spec.options === undefined ? {} : { options: claim.spec.options }),
+      ...memberTls(claim),
       template: memberTemplate(claim, name, imageRepository),
       ...(volume === undefined ? {} : { volumeClaimTemplate: volume }),
     },

@@ -1,7 +1,17 @@
-import type { Container, HTTPGetAction, PodSpec, Probe, ResourceRequirements } from 'kubernetes-types/core/v1.js';
+import type {
+  Container,
+  HTTPGetAction,
+  PodSpec,
+  Probe,
+  ResourceRequirements,
+  Volume,
+  VolumeProjection,
+} from 'kubernetes-types/core/v1.js';
 import type { EtcdMemberTemplate, EtcdMemberVolumeClaimTemplate } from '../../api/etcdmember.gen.ts';
 import {
   ANNOTATIONS,
+  CLIENT_TLS_MOUNT,
+  CLIENT_TLS_VOLUME,
   CONFIG_FILE,
   CONFIG_MOUNT,
   CONFIG_VOLUME,
@@ -12,12 +22,16 @@ import {
   DEFAULT_IMAGE_REPOSITORY,
   LABELS,
   memberSelector,
+  PEER_TLS_MOUNT,
+  PEER_TLS_VOLUME,
   PORTS,
   peerServiceName,
+  TLS_FILES,
 } from '../../api/names.ts';
 import { isEqual, sum } from '../../api/quantity.ts';
 import { metadataWith } from '../composing/additional-metadata.ts';
 import type { Claim } from '../composing/claim.ts';
+import { tlsOf } from '../composing/transport-security.ts';
 
 const DEFAULT_SIZE = '1Gi';
 const DEFAULT_RESOURCES: ResourceRequirements = { requests: { cpu: '100m', memory: '128Mi' } };
@@ -103,6 +117,7 @@ const podSpec = (claim: Claim, imageRepository: string | undefined): PodSpec => 
       ...(isMemory(claim)
         ? [{ name: DATA_VOLUME, emptyDir: { medium: 'Memory', sizeLimit: storageSize(claim) } }]
         : []),
+      ...certificateVolumes(claim),
     ],
   };
 };
@@ -131,8 +146,42 @@ const etcdContainer = (claim: Claim, imageRepository: string | undefined): Conta
   volumeMounts: [
     { name: CONFIG_VOLUME, mountPath: CONFIG_MOUNT, readOnly: true },
     { name: DATA_VOLUME, mountPath: DATA_MOUNT },
+    ...(claim.spec.tls?.client === undefined
+      ? []
+      : [{ name: CLIENT_TLS_VOLUME, mountPath: CLIENT_TLS_MOUNT, readOnly: true }]),
+    ...(claim.spec.tls?.peer === undefined
+      ? []
+      : [{ name: PEER_TLS_VOLUME, mountPath: PEER_TLS_MOUNT, readOnly: true }]),
   ],
 });
+
+/**
+ * Whole directories and never single files: the kubelet brings a renewed Secret to the former only. The CA of clients is a
+ * file of its own because the server's own certificate may well come from another CA.
+ */
+const certificateVolumes = (claim: Claim): Volume[] => {
+  const { client, peer } = tlsOf(claim) ?? {};
+  const ofSecret = (name: string): VolumeProjection => ({ secret: { name } });
+  const volume = (name: string, sources: VolumeProjection[]): Volume => ({
+    name,
+    // Read by the group, which is etcd's, and by nobody else.
+    projected: { defaultMode: 0o440, sources },
+  });
+  const clientCA = { key: TLS_FILES.ca, path: TLS_FILES.clientCA };
+  return [
+    ...(client === undefined
+      ? []
+      : [
+          volume(CLIENT_TLS_VOLUME, [
+            ofSecret(client.serverSecretName),
+            ...(client.clientCASecretName === undefined
+              ? []
+              : [{ secret: { name: client.clientCASecretName, items: [clientCA] } }]),
+          ]),
+        ]),
+    ...(peer === undefined ? [] : [volume(PEER_TLS_VOLUME, [ofSecret(peer.secretName)])]),
+  ];
+};
 
 /**
  * A tmpfs is charged to the container that writes it. Without room for it in the limit, a database that grows into the

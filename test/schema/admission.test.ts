@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Answer, type ApiServer, startApiServer } from './apiserver.ts';
 import { definitions } from './definitions.ts';
+import { tlsAcceptances, tlsChanges, tlsFrozen, tlsRefusals } from './tls-claims.ts';
 
 const root = join(import.meta.dirname, '../..');
 const API = '/apis/etcd-operator.cozystack.io/v1alpha2/namespaces/default';
@@ -318,13 +319,12 @@ describe('refusals at creation', () => {
       refused(await create({ storage: { size } }), 'spec.storage.size', 'should match'));
   }
 
-  for (const [what, spec, field, words] of refusals) {
+  for (const [what, spec, field, words] of [...refusals, ...tlsRefusals]) {
     it(`refuses ${what}, naming the field and the remedy`, async () => refused(await create(spec), field, words));
   }
 
   for (const spec of [
-    { tls: {} },
-    { auth: {} },
+    { tls: { client: { serverSecretRef: { name: 'a', namespace: 'b' } } } },
     { bootstrap: {} },
     { podTemplate: {} },
     { storage: { sizes: '1Gi' } },
@@ -429,7 +429,7 @@ const acceptances: [string, Spec][] = [
 ];
 
 describe('what is accepted', () => {
-  for (const [what, spec] of acceptances) {
+  for (const [what, spec] of [...acceptances, ...tlsAcceptances]) {
     it(`accepts and keeps ${what}`, async () => {
       const answer = await create(spec);
       accepted(answer);
@@ -542,11 +542,11 @@ const changes: [string, Spec, Spec][] = [
 ];
 
 describe('changes', () => {
-  for (const [what, from, to, field, words] of frozen) {
+  for (const [what, from, to, field, words] of [...frozen, ...tlsFrozen]) {
     it(`refuses ${what}, since members cannot follow without losing data`, async () =>
       refused(await change(from, to), field, words));
   }
-  for (const [what, from, to] of changes) {
+  for (const [what, from, to] of [...changes, ...tlsChanges]) {
     it(`accepts ${what}`, async () => accepted(await change(from, to)));
   }
 
@@ -577,6 +577,9 @@ describe('status', () => {
     leader: 'etcd-0',
     voters: 3,
     learners: 0,
+    connection: { configMapName: 'etcd-client', secretName: 'etcd-client-tls' },
+    certificatesExpireAt: '2026-03-01T00:00:00Z',
+    authEnabled: true,
     lastHandledReconcileAt: 'token',
     conditions: [
       {

@@ -94,7 +94,10 @@ describe('the XRD', () => {
 
   it('holds exactly the status that functions project and Crossplane answers with, nothing that nobody writes', () => {
     assert.deepEqual(Object.keys(claim.schema.properties?.status?.properties ?? {}).sort(), [
+      'authEnabled',
+      'certificatesExpireAt',
       'clusterID',
+      'connection',
       'lastHandledReconcileAt',
       'leader',
       'learners',
