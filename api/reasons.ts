@@ -51,9 +51,12 @@ export const REASONS = {
   VersionUnsupported: 'There is no configuration for this version of etcd. Choose a supported version.',
   OutOfMemory: 'etcd was killed for lack of memory. Raise resources.limits.memory in the claim.',
   VolumeEmpty:
-    'The member finds no data on its volume although it has joined before. It will not start; the others keep serving.',
+    'The member finds no data on its volume although it has joined before. It will not start. It is replaced by itself while the others hold quorum.',
   VolumeFull: 'The volume is full. Enlarge storage.size or lower options.quotaBackendBytes.',
-  DataCorrupt: 'The data on the volume is damaged. The member will not serve; the others keep serving.',
+  DataCorrupt:
+    'The data on the volume is damaged and etcd cannot start on it. It is replaced by itself while the others hold quorum. Suspect the disk.',
+  DataDiffers:
+    "The member's data differs from the others' at the same revision. It will not serve; the others keep serving.",
   CrashLooping: 'etcd ends again and again. The message has its last words.',
 
   // A person has to decide

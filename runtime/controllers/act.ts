@@ -683,7 +683,8 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       );
     case 'Retire':
       await deleteAll(scene, resources.pods, step.pods);
-      await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
+      if (step.keep === true) await Promise.all(step.volumes.map((volume) => retain(scene, volume)));
+      else await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
       return ASKED_TO_GO;
     case 'EndOperation':
       await endOperation(scene, step);

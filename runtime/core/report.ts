@@ -5,9 +5,9 @@
  */
 import type { EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import { incarnationName } from '../../api/names.ts';
+import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
-import { classifyExit, type ExitCause } from './exit-causes.ts';
+import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated } from './rollout.ts';
@@ -81,31 +81,18 @@ const IMAGE_REASONS = new Set([
 ]);
 const CREATE_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 
-/** Causes are finer than reasons: a reason tells what to do, and that is the same for most kinds of damage. */
-const exitReasons: Partial<Record<ExitCause, Reason>> = {
-  OutOfMemory: 'OutOfMemory',
-  WipedOrWalGone: 'VolumeEmpty',
-  WalCorrupt: 'DataCorrupt',
-  SnapshotMissing: 'DataCorrupt',
-  BackendMissing: 'DataCorrupt',
-  BackendCorrupt: 'DataCorrupt',
-  RaftLogLost: 'DataCorrupt',
-  SigBus: 'DataCorrupt',
-  DataDiffers: 'DataCorrupt',
-  DiskFull: 'VolumeFull',
-  WrongConfig: 'OptionsRefused',
-  VersionTooOld: 'VersionUnsupported',
+const limitOf = ({ member }: Slot): string => {
+  const limit = member.spec.template.spec.containers.find(({ name }) => name === CONTAINER)?.resources?.limits?.memory;
+  return limit === undefined ? '; it has no limit of its own, so its node ran out' : `; it is ${limit} now`;
 };
 
-const exitReport = (phase: MemberReport['phase'], pod: SeenPod, how: string): MemberReport | undefined => {
-  const { lastExit } = pod.container;
-  if (lastExit === undefined) return undefined;
-  const { code, reason, message, signal } = lastExit;
-  const cause = classifyExit({ exitCode: code, reason, signal, message, joining: phase === 'Provisioning' });
+const exitReport = (slot: Slot, phase: MemberReport['phase'], pod: SeenPod, how: string): MemberReport | undefined => {
+  const cause = lastExitOf(pod, phase === 'Provisioning');
+  if (cause === undefined) return undefined;
   return report(
     phase,
     exitReasons[cause.reason] ?? 'CrashLooping',
-    `etcd in Pod ${pod.name} ${how}: ${cause.message}`,
+    `etcd in Pod ${pod.name} ${how}: ${cause.message}${cause.reason === 'OutOfMemory' ? limitOf(slot) : ''}`,
     true,
   );
 };
@@ -141,9 +128,9 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
   }
   const ended =
     container.state !== 'running'
-      ? exitReport(phase, pod, `ended with exit code ${container.lastExit?.code}`)
+      ? exitReport(slot, phase, pod, `ended with exit code ${container.lastExit?.code}`)
       : container.restarts > 2 && !pod.ready
-        ? exitReport(phase, pod, `has restarted ${container.restarts} times`)
+        ? exitReport(slot, phase, pod, `has restarted ${container.restarts} times`)
         : undefined;
   if (ended !== undefined) return ended;
   return report(
@@ -295,6 +282,7 @@ const TROUBLE = new Set<string>([
   'OutOfMemory',
   'VolumeEmpty',
   'DataCorrupt',
+  'DataDiffers',
   'VolumeFull',
   'CrashLooping',
   'VersionUnsupported',

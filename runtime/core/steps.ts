@@ -111,6 +111,8 @@ export type Step =
       readonly target: string;
       readonly pods: readonly ObjectName[];
       readonly volumes: readonly ObjectName[];
+      /** The volumes are let go of, not deleted: somebody may want to save something from them. */
+      readonly keep?: true;
     }
   /** Clears the operation; `outcome` says what becomes of the target's record. */
   | {

@@ -83,6 +83,25 @@ export const stories: readonly Story[] = [
     },
   },
   {
+    name: 'replaces a member whose volume was wiped, once several starts have found it so',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      const pod = stage.podOf(1).metadata.name;
+      stage.etcd.wipe(stage.kubelet.diskOf(pod));
+      stage.kubelet.kill(pod);
+      await stage.settled();
+      assert.notEqual(stage.podOf(1).metadata.name, pod);
+    },
+    ends: async (stage) => {
+      assert.deepEqual(
+        stage.quorum?.status?.repairs?.map(({ member, cause, count }) => [member, cause, count]),
+        [[stage.member(1).metadata.name, 'VolumeEmpty', 1]],
+        'however often the runtime died, it was one repair',
+      );
+      await canaryLives(stage);
+    },
+  },
+  {
     name: 'brings every member back after a blackout of all Pods',
     before: (stage) => formed(stage, {}),
     play: async (stage) => {

@@ -225,7 +225,15 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       ...(own.starts === 0 ? {} : { containerID: `containerd://${pod.metadata.uid}-${own.starts}` }),
       state: running
         ? { running: { startedAt: own.startedAt } }
-        : { waiting: { reason: own.starts === 0 ? 'ContainerCreating' : 'CrashLoopBackOff' } },
+        : {
+            waiting:
+              own.starts === 0
+                ? { reason: 'ContainerCreating' }
+                : {
+                    reason: 'CrashLoopBackOff',
+                    message: `back-off ${backOffMs(own) / 1_000}s restarting failed container=${CONTAINER} pod=${own.name}_${own.namespace}(${pod.metadata.uid})`,
+                  },
+          },
       ...last,
     };
   };

@@ -61,6 +61,8 @@ export type SimPod = {
     id: string | undefined;
     running: boolean;
     restarts: number;
+    /** Ends in a row, of which the kubelet makes its back-off. */
+    failures: number;
     startedAt: number | undefined;
     exit: Exit | undefined;
   };
@@ -361,6 +363,7 @@ export const turnEtcd = (w: World): void => {
 
 const stopContainer = (pod: SimPod, exit: Exit | undefined): void => {
   pod.container.running = false;
+  pod.container.failures += 1;
   pod.container.exit = exit;
   pod.ready = false;
 };
@@ -536,7 +539,11 @@ const seenPod = (w: World, pod: SimPod): SeenPod => {
         : container.running || container.id === undefined
           ? undefined
           : 'CrashLoopBackOff',
-      waitingMessage: waiting ? w.imageTrouble : undefined,
+      waitingMessage: waiting
+        ? w.imageTrouble
+        : container.running || container.failures < 2
+          ? undefined
+          : `back-off ${10 * 2 ** Math.min(container.failures - 2, 5)}s restarting failed container=etcd pod=${pod.name}`,
       startedAt: container.running ? container.startedAt : undefined,
       lastExit:
         container.exit === undefined
@@ -693,6 +700,11 @@ const deleteVolume = (w: World, { uid }: ObjectName): void => {
   volume.deleting = true;
 };
 
+const letGo = (w: World, { uid }: ObjectName): void => {
+  w.retained.push(...w.volumes.filter((one) => one.uid === uid));
+  w.volumes = w.volumes.filter((one) => one.uid !== uid);
+};
+
 /** What holds data of a voter that is listed goes only with the claim. */
 const guardData = (w: World, { disk, member: name }: SimPod | SimVolume, what: string): void => {
   const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
@@ -760,7 +772,7 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
       verified: undefined,
       memory,
       disk: undefined,
-      container: { id: undefined, running: false, restarts: 0, startedAt: undefined, exit: undefined },
+      container: { id: undefined, running: false, restarts: 0, failures: 0, startedAt: undefined, exit: undefined },
       lost: false,
       unreachable: false,
     });
@@ -812,7 +824,8 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         yield;
       }
       for (const volume of step.volumes) {
-        deleteVolume(w, volume);
+        if (step.do === 'Retire' && step.keep === true) letGo(w, volume);
+        else deleteVolume(w, volume);
         yield;
       }
       return undefined;
@@ -1041,10 +1054,8 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       }
       for (const { uid, retain } of step.volumes) {
         const volume = w.volumes.find((one) => one.uid === uid);
-        if (volume !== undefined && retain) {
-          w.retained.push(volume);
-          w.volumes = w.volumes.filter((one) => one !== volume);
-        } else if (volume !== undefined) deleteVolume(w, volume);
+        if (volume !== undefined && retain) letGo(w, volume);
+        else if (volume !== undefined) deleteVolume(w, volume);
         yield;
       }
       if (step.budget !== undefined) w.budget = undefined;
@@ -1229,7 +1240,10 @@ export const volumeOf = (w: World, member: string): SimVolume | undefined =>
 /** The container ends and starts again; what happens to its disk meanwhile is the caller's business. */
 export const restartContainer = (w: World, member: string): void => {
   const pod = podOf(w, member);
-  if (pod?.container.running) stopContainer(pod, { code: 137, message: '' });
+  if (pod?.container.running !== true) return;
+  // It ran well for long.
+  pod.container.failures = 0;
+  stopContainer(pod, { code: 137, message: '' });
 };
 
 /** Another cluster's data, as if the volume had been exchanged, in the very directory where this member's should be. */

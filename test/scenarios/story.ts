@@ -115,7 +115,7 @@ export const told = (step: Step): string => {
       return `Retire ${step.pods
         .map(({ name }) => `Pod ${name}`)
         .concat(step.volumes.map(({ name }) => `volume ${name}`))
-        .join(', ')}`;
+        .join(', ')}${step.keep === true ? ' (let go, not deleted)' : ''}`;
     case 'EndOperation':
       return `EndOperation ${step.kind} ${step.target}: ${step.outcome}`;
     case 'WriteMetadata':

@@ -192,7 +192,7 @@ const seenPod = (member: string, text: string, shape: Shape): SeenPod => {
         has('crashed') || words.has('exit')
           ? {
               code: Number(words.get('exit') ?? 1),
-              reason: 'Error',
+              reason: words.get('ended') ?? 'Error',
               message: words.get('said') ?? '',
               signal: undefined,
             }
@@ -382,6 +382,7 @@ export const observed = (notation: string): Observed => {
             since: new Date(START).toISOString(),
             ...(words.has('id') ? { memberID: words.get('id') ?? '' } : {}),
             ...(words.has('inc') ? { incarnation: words.get('inc') ?? '' } : {}),
+            ...(words.has('cause') ? { cause: words.get('cause') ?? '' } : {}),
           },
         };
         break;

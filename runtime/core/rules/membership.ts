@@ -1,6 +1,8 @@
 /** Which change of the membership begins next. */
 import type { Reason } from '../../../api/reasons.ts';
 import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
+import type { Step } from '../steps.ts';
+import { damagedData } from './damaged-data.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { isDataless, leftovers, livesOnlyIn, refusedSpec, safeWithout } from './standing.ts';
 
@@ -37,12 +39,16 @@ export const strangers: Rule = {
   },
 };
 
-type Replacement = {
+export type Replacement = {
   readonly slot: Slot;
   readonly why: string;
   readonly reason: Reason;
   /** Whether it can be done now. */
   readonly safe: boolean;
+  /** The trouble that this repairs, counted against the repair budget. */
+  readonly cause?: Reason;
+  /** What is said while the repair budget lets it not begin. */
+  readonly instead?: Step | undefined;
 };
 
 /** What cannot come back by itself, then what a person deleted. Whoever is of no use any more goes first. */
@@ -73,7 +79,7 @@ const replacements = (s: Situation): readonly Replacement[] => {
       asked.push({ slot, why: 'its volume is being deleted', reason: 'VolumeLost', safe: safe && inTurn });
     }
   }
-  return [...dead, ...asked];
+  return [...dead, ...damagedData(s), ...asked];
 };
 
 export const replace: Rule = {
@@ -91,13 +97,14 @@ export const replace: Rule = {
     if (isDataless(next.slot) && !claim.known) {
       return wait('Replacing', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
     }
-    const { slot, why } = next;
+    const { slot, why, cause } = next;
     return {
       do: 'BeginOperation',
       kind: 'ReplaceMember',
       target: slot.member.name,
       why,
       ...(slot.memberID === undefined ? {} : { memberID: slot.memberID }),
+      ...(cause === undefined ? {} : { cause }),
     };
   },
 };
@@ -109,6 +116,7 @@ export const held: Rule = {
     if (s.quorum?.status.operation !== undefined || s.latch === undefined) return undefined;
     const [first] = replacements(s);
     if (first === undefined) return undefined;
+    if (first.instead !== undefined) return first.instead;
     const { slot, why, reason } = first;
     return wait(
       reason,

@@ -4,6 +4,7 @@ import { joiningConfig } from '../member-config.ts';
 import { isOutdated } from '../rollout.ts';
 import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
+import { damagedData, isWorthKeeping } from './damaged-data.ts';
 import { locked } from './identity.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import {
@@ -22,6 +23,7 @@ import {
 const isBeyondHope = (s: Situation, slot: Slot): boolean => {
   const { entry } = slot;
   if (!entry.known) return false;
+  if (damagedData(s).some((damaged) => damaged.slot === slot && damaged.safe)) return true;
   return (entry.value === undefined || (!entry.value.isLearner && isDataless(slot))) && safeWithout(s, entry.value?.id);
 };
 
@@ -108,7 +110,7 @@ const adding = (
 const removing = (
   s: Situation,
   slot: Slot | undefined,
-  operation: { kind: 'RemoveMember' | 'ReplaceMember'; memberID?: string; target: string },
+  operation: { kind: 'RemoveMember' | 'ReplaceMember'; memberID?: string; target: string; cause?: string },
 ): Step | undefined => {
   const { membership } = s.seen;
   if (!membership.known) return undefined;
@@ -117,7 +119,10 @@ const removing = (
   const entry = members.find(({ id }) => id === operation.memberID);
   if (entry !== undefined) {
     // Nothing is lost yet, so what has changed since this was begun counts again.
-    const regretted = kind === 'RemoveMember' && s.held.length <= (s.quorum?.spec.replicas ?? 0);
+    const regretted =
+      kind === 'RemoveMember'
+        ? s.held.length <= (s.quorum?.spec.replicas ?? 0)
+        : operation.cause !== undefined && slot?.serving === true;
     if (regretted || (!entry.isLearner && !safeWithout(s, entry.id))) {
       return { do: 'EndOperation', kind, target, outcome: 'abandoned' };
     }
@@ -130,8 +135,9 @@ const removing = (
   // Asked to end is enough: the next incarnation has other names, and a Pod on a dead node may never be gone.
   const pods = slot === undefined ? [] : leftovers(s, slot.member, slot.member.pods);
   const volumes = slot === undefined ? [] : leftovers(s, slot.member, slot.member.volumes);
+  const keep = isWorthKeeping(operation.cause) && slot?.member.spec.storage.retention === 'Retain';
   return pods.length + volumes.length > 0
-    ? { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named) }
+    ? { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named), ...(keep ? { keep } : {}) }
     : { do: 'EndOperation', kind, target, outcome: kind === 'RemoveMember' ? 'removed' : 'emptied' };
 };
 
