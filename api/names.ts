@@ -23,6 +23,8 @@ export const LABELS = {
 } as const;
 
 export const ROLE_VOTER = 'voter';
+/** In place of a member's role: a Pod that fills a new member's volume before it starts, and serves nobody. */
+export const SEED_ROLE = 'seed';
 
 export const ANNOTATIONS = {
   /** On a Pod: etcd's configuration file, projected into the container by the downward API. */

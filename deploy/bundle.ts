@@ -11,6 +11,8 @@ export const root = join(import.meta.dirname, '..');
 export type Program = {
   readonly name: string;
   readonly entry: string;
+  /** Further entries in the same folder, by the name of their file: they share what is bundled. */
+  readonly others?: Readonly<Record<string, string>>;
   readonly data: readonly { readonly from: string; readonly to: string }[];
   /** What Node is started with in the image; measure with these. */
   readonly flags: readonly string[];
@@ -29,6 +31,8 @@ export const programs = {
   runtime: {
     name: 'runtime',
     entry: 'runtime/main.ts',
+    // core/seeding.ts names its path in the image.
+    others: { agent: 'runtime/agent/main.ts' },
     // etcd3 parses its .proto files when it is loaded, from "../proto" beside its code: the bundle lies in lib/ for that.
     data: [{ from: join(packageFolder('etcd3'), 'proto'), to: 'proto' }],
     flags: [heapByLimit],
@@ -63,7 +67,10 @@ export async function bundle(program: Program, out = join(root, 'build')): Promi
   try {
     await build({
       absWorkingDir: root,
-      entryPoints: [{ in: program.entry, out: 'main' }],
+      entryPoints: Object.entries({ main: program.entry, ...program.others }).map(([out, entry]) => ({
+        in: entry,
+        out,
+      })),
       outdir: join(scratch, 'lib'),
       bundle: true,
       splitting: true,

@@ -1,0 +1,101 @@
+/**
+ * The steps of a seeding Pod that are ours; the others are etcd's own programs. Each can be done again from its beginning.
+ * What it finds out goes to the termination message, where the runtime reads it without access to logs.
+ */
+import { access, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Command } from 'commander';
+import { createMemberClient } from '../adapters/etcd/member-client.ts';
+import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
+import { copyData, sync } from './copied-data.ts';
+import { saveSnapshot } from './saved-snapshot.ts';
+
+const RESULT = 'saved.json';
+const ASK_AGAIN_MS = 500;
+/** A large log takes minutes to replay. */
+const ANSWER_WITHIN_MS = 600_000;
+
+const say = (what: object): void => {
+  process.stdout.write(`${JSON.stringify(what)}\n`);
+};
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+const answerOf = async (client: EtcdMemberClient): Promise<EtcdMemberStatus> => {
+  const end = performance.now() + ANSWER_WITHIN_MS;
+  for (;;) {
+    try {
+      const status = await client.status();
+      if (status.leaderId === status.memberId) return status;
+    } catch (error) {
+      if (performance.now() > end) throw error;
+    }
+    if (performance.now() > end) throw new Error('etcd runs on the copy and elects no leader');
+    await pause(ASK_AGAIN_MS);
+  }
+};
+
+const program = new Command('agent').description('Fills the volume of a new etcd member.');
+
+program
+  .command('copy')
+  .description("copy a survivor's data directory; the survivor's volume is only read")
+  .requiredOption('--from <directory>', "etcd's data directory of the survivor")
+  .requiredOption('--work <directory>', 'where to work, on the new volume')
+  .action(async ({ from, work }: { from: string; work: string }) => {
+    say({ copied: from, ...(await copyData(from, work)) });
+  });
+
+program
+  .command('save')
+  .description('take a snapshot of the etcd that runs on the copy, and verify it')
+  .requiredOption('--endpoint <url>', 'client URL of that etcd')
+  .requiredOption('--work <directory>', 'where to work, on the new volume')
+  .action(async ({ endpoint, work }: { endpoint: string; work: string }) => {
+    const { ETCD_USERNAME: username, ETCD_PASSWORD: password } = process.env;
+    const client = createMemberClient({
+      url: endpoint,
+      ...(username === undefined || password === undefined ? {} : { auth: { username, password } }),
+    });
+    try {
+      const { revision, version } = await answerOf(client);
+      const saved = await saveSnapshot(client, join(work, 'snapshot.db'));
+      const result = { revision: String(revision), version, ...saved };
+      await writeFile(join(work, RESULT), JSON.stringify(result));
+      say({ saved: join(work, 'snapshot.db'), ...result });
+    } finally {
+      client.close();
+    }
+  });
+
+program
+  .command('report')
+  .description('put the restored data in its place and tell what was done')
+  .requiredOption('--work <directory>', 'where to work, on the new volume')
+  .requiredOption('--to <directory>', "etcd's data directory of the new member")
+  .option('--message <file>', 'where the termination message goes', '/dev/termination-log')
+  .action(async ({ work, to, message }: { work: string; to: string; message: string }) => {
+    const result = await readFile(join(work, RESULT), 'utf8');
+    const restored = join(work, 'restored');
+    // A Pod that was made anew after this step had been done: the member's data is never put in place a second time.
+    if (await exists(to)) await rm(restored, { recursive: true, force: true });
+    else await rename(restored, to);
+    await sync(to);
+    await sync(dirname(to));
+    await rm(join(work, 'copy'), { recursive: true, force: true });
+    await writeFile(message, result);
+    process.stdout.write(`${result}\n`);
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  // The last line becomes the termination message.
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

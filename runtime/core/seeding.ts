@@ -1,0 +1,191 @@
+/**
+ * Fills the volume of a new incarnation before its member starts: a one-shot Pod that takes what a source holds, makes a
+ * snapshot of it, and restores that under the new name. The source is the volume of a survivor; nothing is ever written to it.
+ */
+import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1.js';
+import type { EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
+import {
+  ANNOTATIONS,
+  CONTAINER,
+  clusterLabels,
+  DATA_MOUNT,
+  DATA_VOLUME,
+  incarnationName,
+  LABELS,
+  peerURL,
+  SEED_ROLE,
+} from '../../api/names.ts';
+import { controlledBy } from './member-pod.ts';
+
+/** Where the agent is in the runtime's image. */
+export const AGENT = ['/usr/local/bin/node', '/opt/etcd-operator/lib/agent.mjs'] as const;
+
+/**
+ * Added to the revision of what is restored. Writes that were lost had revisions too, and somebody may have seen them: a
+ * revision that is given a second time makes watchers miss events and caches keep what never was. This many are never lost.
+ */
+export const REVISION_BUMP = 1_000_000_000n;
+
+export type SeedSource = {
+  readonly from: 'survivor';
+  /** Name of the survivor's volume, and of the data directory on it. */
+  readonly volume: string;
+};
+
+export type Seeding = {
+  readonly namespace: string;
+  readonly member: string;
+  readonly spec: EtcdMemberSpec;
+  /** Token of the incarnation whose volume is filled. */
+  readonly token: string;
+  /** etcd's initial-cluster-token of the cluster that begins here; a new one, so that its ID is new. */
+  readonly clusterToken: string;
+  readonly source: SeedSource;
+  readonly agentImage: string;
+  readonly clusterUID: string | undefined;
+};
+
+export const seedPodName = (member: string, token: string): string => `${incarnationName(member, token)}-seed`;
+
+/** All on the new volume, beside the data directory that they become. */
+const WORK = `${DATA_MOUNT}/recovery`;
+const SOURCE_MOUNT = '/source';
+const SOURCE_VOLUME = 'source';
+/** Inside the Pod's own network, which no Service and no other Pod reaches. */
+const LOCAL_CLIENT = 'http://127.0.0.1:2379';
+const LOCAL_PEER = 'http://127.0.0.1:2380';
+
+const AGENT_RESOURCES: ResourceRequirements = {
+  requests: { cpu: '50m', memory: '64Mi' },
+  limits: { memory: '256Mi' },
+};
+
+export const seedPod = (of: Seeding): Pod => {
+  const { spec, member, token, namespace, source } = of;
+  const { metadata, spec: pod } = spec.template;
+  const name = incarnationName(member, token);
+  const etcd = pod.containers.find((container) => container.name === CONTAINER);
+  const { securityContext } = etcd ?? {};
+  const data = { name: DATA_VOLUME, mountPath: DATA_MOUNT };
+  // The mount, not the claim: a volume attached read-only cannot replay the journal of its file system.
+  const old = { name: SOURCE_VOLUME, mountPath: SOURCE_MOUNT, readOnly: true };
+  const agent = (step: string, args: readonly string[], mounts: Container['volumeMounts']): Container => ({
+    name: step,
+    image: of.agentImage,
+    imagePullPolicy: 'IfNotPresent',
+    command: [...AGENT, step, ...args],
+    resources: AGENT_RESOURCES,
+    ...(securityContext === undefined ? {} : { securityContext }),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: mounts ?? [],
+  });
+  const server = (step: string, command: readonly string[]): Container => ({
+    name: step,
+    ...(etcd?.image === undefined ? {} : { image: etcd.image }),
+    imagePullPolicy: 'IfNotPresent',
+    command: [...command],
+    ...(etcd?.resources === undefined ? {} : { resources: etcd.resources }),
+    ...(securityContext === undefined ? {} : { securityContext }),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [data],
+  });
+  const quota = spec.options?.quotaBackendBytes;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: seedPodName(member, token),
+      namespace,
+      labels: {
+        ...metadata.labels,
+        ...clusterLabels(spec.clusterName),
+        // In no Service, and not the claim's Pod for /scale: those select the name "etcd".
+        'app.kubernetes.io/name': 'etcd-seed',
+        [LABELS.member]: member,
+        [LABELS.role]: SEED_ROLE,
+      },
+      annotations: { [ANNOTATIONS.clusterUID]: of.clusterUID ?? '' },
+      ...(of.clusterUID === undefined ? {} : { ownerReferences: [controlledBy(spec.clusterName, of.clusterUID)] }),
+    },
+    spec: {
+      // Begun again from the first step by another Pod: etcdutl refuses a directory that an earlier try has left.
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 10,
+      ...(pod.securityContext === undefined ? {} : { securityContext: pod.securityContext }),
+      ...(pod.nodeSelector === undefined ? {} : { nodeSelector: pod.nodeSelector }),
+      ...(pod.tolerations === undefined ? {} : { tolerations: pod.tolerations }),
+      ...(pod.priorityClassName === undefined ? {} : { priorityClassName: pod.priorityClassName }),
+      ...(pod.imagePullSecrets === undefined ? {} : { imagePullSecrets: pod.imagePullSecrets }),
+      initContainers: [
+        agent('copy', ['--from', `${SOURCE_MOUNT}/${source.volume}`, '--work', WORK], [old, data]),
+        {
+          // Runs on the copy, beside the steps that follow. It throws every other member out of its copy: that is why
+          // it hears nobody but this Pod, and ends with it.
+          ...server('survivor', [
+            '/usr/local/bin/etcd',
+            `--name=${source.volume}`,
+            `--data-dir=${WORK}/copy`,
+            '--force-new-cluster',
+            `--listen-client-urls=${LOCAL_CLIENT}`,
+            `--advertise-client-urls=${LOCAL_CLIENT}`,
+            `--listen-peer-urls=${LOCAL_PEER}`,
+            `--initial-advertise-peer-urls=${LOCAL_PEER}`,
+            `--initial-cluster=${source.volume}=${LOCAL_PEER}`,
+            // Without it, a database above the default would raise an alarm that the restored one would inherit.
+            ...(quota === undefined ? [] : [`--quota-backend-bytes=${quota}`]),
+          ]),
+          restartPolicy: 'Always',
+        },
+        agent('save', ['--endpoint', LOCAL_CLIENT, '--work', WORK], [data]),
+        server('restore', [
+          '/usr/local/bin/etcdutl',
+          'snapshot',
+          'restore',
+          `${WORK}/snapshot.db`,
+          `--data-dir=${WORK}/restored`,
+          `--name=${name}`,
+          `--initial-cluster=${name}=${peerURL(spec.clusterName, namespace, name)}`,
+          `--initial-advertise-peer-urls=${peerURL(spec.clusterName, namespace, name)}`,
+          `--initial-cluster-token=${of.clusterToken}`,
+          `--bump-revision=${REVISION_BUMP}`,
+          '--mark-compacted',
+        ]),
+      ],
+      containers: [agent('report', ['--work', WORK, '--to', `${DATA_MOUNT}/${name}`], [data])],
+      volumes: [
+        { name: SOURCE_VOLUME, persistentVolumeClaim: { claimName: source.volume } },
+        { name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } },
+      ],
+    },
+  };
+};
+
+/** What the agent found and saved; the last words of a seeding Pod that has done its work. */
+export type SeedReport = {
+  /** Of the survivor's data, everything it had written to its log included. */
+  readonly revision: bigint;
+  /** SHA-256 of the snapshot, as verified when it was saved. */
+  readonly sha256: string;
+  readonly snapshotBytes: number;
+};
+
+/** Undefined where these are not the words of an agent that has done its work. */
+export const seedReport = (message: string): SeedReport | undefined => {
+  let said: unknown;
+  try {
+    said = JSON.parse(message);
+  } catch {
+    return undefined;
+  }
+  if (typeof said !== 'object' || said === null) return undefined;
+  const { revision, sha256, snapshotBytes } = said as Record<string, unknown>;
+  return typeof revision === 'string' &&
+    /^\d+$/.test(revision) &&
+    typeof sha256 === 'string' &&
+    /^[0-9a-f]{64}$/.test(sha256) &&
+    typeof snapshotBytes === 'number'
+    ? { revision: BigInt(revision), sha256, snapshotBytes }
+    : undefined;
+};
