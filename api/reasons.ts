@@ -44,6 +44,8 @@ export const REASONS = {
   VolumeLost: 'The volume is gone. Find out who deleted it.',
   ImagePullFailed: 'The image cannot be pulled. Check version, image.repository and imagePullSecrets in the claim.',
   PodRefused: 'The API server refuses the Pod or volume: quota, admission or policy. Read the message.',
+  NodeLost:
+    'The node of this member is away. If it does not come back, delete its Node object: then the member is replaced at once.',
   ContainerNotCreated: 'The kubelet cannot create the container. Read the message.',
 
   // etcd stands in the way
@@ -57,6 +59,8 @@ export const REASONS = {
     'The data on the volume is damaged and etcd cannot start on it. It is replaced by itself while the others hold quorum. Suspect the disk.',
   DataDiffers:
     "The member's data differs from the others' at the same revision. It will not serve; the others keep serving.",
+  NotAnswering:
+    'etcd runs and does not answer. The kubelet restarts it by its liveness probe within two minutes; if that repeats, look at the disk and the CPU limit.',
   CrashLooping: 'etcd ends again and again. The message has its last words.',
 
   // A person has to decide

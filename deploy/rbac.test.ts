@@ -20,6 +20,8 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   'etcdquorums/status': ['patch'],
   etcdclusters: ['get'],
   namespaces: ['get'],
+  nodes: WATCHED,
+  persistentvolumes: ['get'],
   pods: [...WATCHED, 'create', 'patch', 'delete'],
   persistentvolumeclaims: [...WATCHED, 'create', 'patch', 'delete'],
   poddisruptionbudgets: [...WATCHED, 'create', 'patch', 'delete'],

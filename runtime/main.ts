@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { hostname } from 'node:os';
 import { matchesGlob } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import { pino } from 'pino';
 import type { EtcdMember } from '../api/etcdmember.gen.ts';
 import { API_VERSION, LABELS } from '../api/names.ts';
@@ -16,6 +16,7 @@ import { startWatchCache, type WatchCache } from './adapters/kube/watch-cache.ts
 import { systemClock } from './adapters/system-clock.ts';
 import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
 import { createMetrics } from './controllers/metrics.ts';
+import { seenNode, trimNode } from './controllers/observe-nodes.ts';
 import { createPasses } from './controllers/pass.ts';
 import { createWorkQueue } from './controllers/work-queue.ts';
 import { clusterKey, clusterOf, kinds, type World } from './controllers/world.ts';
@@ -36,6 +37,8 @@ const options = new Command('etcd-operator-runtime')
   .option('--health-address <address>', 'where /livez and /readyz are served', ':8081')
   .option('--metrics-address <address>', 'where /metrics is served', ':8080')
   .option('--workers <number>', 'clusters worked on at a time', positive, 8)
+  .option('--node-patience <seconds>', 'replace a member whose node has not been ready for so long', positive, 600)
+  .option('--memory-node-patience <seconds>', 'the same for a member that keeps its data in memory', positive, 60)
   .option('--log-level <level>', 'debug, info, warn or error', 'info')
   .parse()
   .opts<{
@@ -46,6 +49,8 @@ const options = new Command('etcd-operator-runtime')
     healthAddress: string;
     metricsAddress: string;
     workers: number;
+    nodePatience: number;
+    memoryNodePatience: number;
     logLevel: string;
   }>();
 
@@ -98,11 +103,13 @@ const watch = <T extends KubeObject>(
   resource: Parameters<typeof startWatchCache<T>>[0]['resource'],
   index: (object: Stored<T>) => string | undefined,
   labelSelector?: string,
+  trim?: (object: Stored<T>) => void,
 ): WatchCache<T> =>
   startWatchCache<T>({
     kube,
     resource,
-    ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
+    ...(options.namespace === undefined || !resource.namespaced ? {} : { namespace: options.namespace }),
+    ...(trim === undefined ? {} : { trim }),
     ...(labelSelector === undefined ? {} : { labelSelector }),
     index,
     onIncident: (incident) => {
@@ -127,6 +134,7 @@ const caches = {
     `${LABELS.cluster},${LABELS.member}`,
   ),
   budgets: watch(resources.poddisruptionbudgets, keyByLabel, LABELS.cluster),
+  nodes: watch<Node>(resources.nodes, () => undefined, undefined, trimNode),
 };
 const watches = Object.values(caches) as readonly Pick<
   WatchCache<KubeObject>,
@@ -149,6 +157,7 @@ const world: World = {
   drawToken: () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join(''),
   revisions: new Map(),
   deleted: new Set(),
+  patience: { nodeMs: options.nodePatience * 1_000, memoryNodeMs: options.memoryNodePatience * 1_000 },
 };
 
 let leading = false;
@@ -281,5 +290,12 @@ caches.quorums.onChange(enqueueByKey(quorumKey));
 caches.pods.onChange(enqueueByKey(keyByLabel));
 caches.volumes.onChange(enqueueByKey(keyByLabel));
 caches.budgets.onChange(enqueueByKey(keyByLabel));
+// A kubelet's heartbeats change a Node every few minutes; only what they say about being there is of interest.
+caches.nodes.onChange(({ name }, before, after) => {
+  const state = (node: Stored<Node> | undefined): string | undefined =>
+    node === undefined ? undefined : (seenNode(node)?.is ?? 'silent');
+  if (state(before) === state(after)) return;
+  for (const pod of caches.pods.list()) if (pod.spec?.nodeName === name) enqueue(keyByLabel(pod) ?? '');
+});
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));

@@ -481,13 +481,18 @@ const endOperation = async (scene: Scene, step: Extract<Step, { do: 'EndOperatio
 };
 
 /** One more look past every cache: a Pod or volume that nobody holds any more would be left behind for ever. */
-const releaseMember = async ({ world, seen, signal }: Scene, member: ObjectName): Promise<void> => {
+const releaseMember = async (
+  { world, seen, signal }: Scene,
+  member: Extract<Step, { do: 'Teardown' }>['release'][number],
+): Promise<void> => {
   const labelSelector = `${LABELS.cluster}=${seen.cluster},${LABELS.member}=${member.name}`;
   const left = await Promise.all([
     world.kube.list(resources.pods, { namespace: seen.namespace, labelSelector, signal }),
     world.kube.list(resources.persistentvolumeclaims, { namespace: seen.namespace, labelSelector, signal }),
   ]);
-  if (left.some(({ items }) => items.length > 0)) return;
+  const goes = ({ metadata: { uid, deletionTimestamp } }: Stored<KubeObject>): boolean =>
+    deletionTimestamp !== undefined && member.behind.includes(uid);
+  if (!left.every(({ items }) => items.every(goes))) return;
   await dropFinalizer({ world, seen, signal }, member);
 };
 

@@ -20,6 +20,7 @@ import {
 import { restartPart } from '../core/template-metadata.ts';
 import type { EtcdMemberClient, EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
+import { homeOf, hostOf } from './observe-nodes.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
 const STATUS_DEADLINE_MS = 1_000;
@@ -126,13 +127,15 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
           .at({ url: clientAddress(ip) })
           .status({ signal, deadlineMs: STATUS_DEADLINE_MS })
           .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error)));
+  const node = pod.spec?.nodeName;
   return {
     name: metadata.name,
     uid: metadata.uid,
     incarnation: metadata.labels?.[LABELS.incarnation] ?? '',
     deleting: metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid),
     phase: (status?.phase ?? 'Unknown') as SeenPod['phase'],
-    node: pod.spec?.nodeName,
+    node,
+    host: node === undefined ? undefined : await hostOf(world, node, signal),
     ip,
     ready: condition('Ready')?.status === 'True',
     unschedulable: scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined,
@@ -167,9 +170,14 @@ const volumeTrouble = async (
   return complaints.at(-1)?.message;
 };
 
+/** Only where the answer matters: its Pod finds no node, or the node that it has will not come back. */
+const asksForHome = ({ node, host, unschedulable }: SeenPod): boolean =>
+  node === undefined ? unschedulable !== undefined : host?.is === 'gone' || host?.is === 'outOfService';
+
 const seenVolume = async (
   world: World,
   volume: Stored<PersistentVolumeClaim>,
+  pod: SeenPod | undefined,
   signal: AbortSignal,
 ): Promise<SeenVolume> => {
   const { metadata, status } = volume;
@@ -189,6 +197,7 @@ const seenVolume = async (
     requested: volume.spec?.resources?.requests?.storage,
     metadata: note(ANNOTATIONS.metadata),
     trouble: await volumeTrouble(world, volume, signal),
+    home: pod !== undefined && asksForHome(pod) ? await homeOf(world, volume, signal) : undefined,
   };
 };
 
@@ -311,12 +320,15 @@ export const needsExactness = (
 export const observe = async (world: World, cluster: ClusterName, signal: AbortSignal): Promise<Observed> => {
   const { caches } = world;
   const key = clusterKey(cluster);
-  const [pods, volumes] = await Promise.all([
-    Promise.all(caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, pod, signal) }))),
-    Promise.all(
-      caches.volumes.byIndex(key).map(async (volume) => ({ volume, seen: await seenVolume(world, volume, signal) })),
-    ),
-  ]);
+  const pods = await Promise.all(
+    caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, pod, signal) })),
+  );
+  const volumes = await Promise.all(
+    caches.volumes.byIndex(key).map(async (volume) => {
+      const user = pods.find(({ seen }) => seen.name === volume.metadata.name)?.seen;
+      return { volume, seen: await seenVolume(world, volume, user, signal) };
+    }),
+  );
   const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
   const members = caches.members
     .byIndex(key)
@@ -378,5 +390,6 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     members,
     budget,
     membership,
+    patience: world.patience,
   };
 };

@@ -1,9 +1,10 @@
 /** What a pass works with: the ports, the caches that feed it, and the few things it remembers between passes. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
+import type { Patience } from '../core/observed.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EtcdClients } from '../ports/etcd.ts';
 import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
@@ -24,6 +25,7 @@ export type Caches = {
   readonly pods: Cache<Pod>;
   readonly volumes: Cache<PersistentVolumeClaim>;
   readonly budgets: Cache<PodDisruptionBudget>;
+  readonly nodes: Pick<Cache<Node>, 'get'>;
 };
 
 export type About = { readonly kind: string; readonly name: string; readonly namespace: string; readonly uid: string };
@@ -65,6 +67,8 @@ export type World = {
    * rollout would see everybody serving, and take the next member as well.
    */
   readonly deleted: Set<string>;
+  /** Absent: the defaults. */
+  readonly patience?: Patience | undefined;
 };
 
 export type ClusterName = { readonly namespace: string; readonly name: string };

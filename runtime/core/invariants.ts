@@ -184,7 +184,26 @@ const volumesKept: Invariant = {
   },
 };
 
-export const INVARIANTS: readonly Invariant[] = [quorumKept, oneChange, bornOnce, provenBeforeServing, volumesKept];
+const nothingForgotten: Invariant = {
+  name: 'a member is released only once all that it had is gone or was asked to go',
+  broken: (s, step) => {
+    if (step.do !== 'Teardown') return undefined;
+    const left = s.slots
+      .filter(({ member }) => step.release.some(({ uid }) => uid === member.uid))
+      .flatMap(({ member }) => [...member.pods, ...member.volumes])
+      .find(({ deleting }) => !deleting);
+    return left === undefined ? undefined : `${left.name} stays`;
+  },
+};
+
+export const INVARIANTS: readonly Invariant[] = [
+  quorumKept,
+  oneChange,
+  bornOnce,
+  provenBeforeServing,
+  volumesKept,
+  nothingForgotten,
+];
 
 /** The first invariant that the step would break, with the particulars; undefined if it may be taken. */
 export const brokenInvariant = (s: Situation, step: Step): string | undefined => {

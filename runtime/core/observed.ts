@@ -31,6 +31,23 @@ export type SeenContainer = {
     | undefined;
 };
 
+/**
+ * What the control plane says of a node. A dead node, a dead kubelet and a cut link all look like `notReady`; only the other
+ * two are proof: somebody deleted the Node object, or tainted it `node.kubernetes.io/out-of-service`.
+ */
+export type SeenNode =
+  | { readonly is: 'ready' }
+  | { readonly is: 'notReady'; readonly since: Instant }
+  | { readonly is: 'outOfService' }
+  | { readonly is: 'gone' };
+
+/** What may mount a volume: the best of the nodes that its PersistentVolume admits. */
+export type SeenHome = {
+  /** For people: `node n2`. */
+  readonly name: string;
+  readonly node: SeenNode;
+};
+
 export type SeenPod = {
   readonly name: string;
   readonly uid: string;
@@ -39,6 +56,8 @@ export type SeenPod = {
   readonly deleting: boolean;
   readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
   readonly node: string | undefined;
+  /** The state of that node; absent where there is none or it is not known. */
+  readonly host?: SeenNode | undefined;
   readonly ip: string | undefined;
   readonly ready: boolean;
   /** The scheduler's message while it finds no node. */
@@ -77,6 +96,8 @@ export type SeenVolume = {
   readonly metadata: string | undefined;
   /** The provisioner's words while it cannot make the volume; from the claim's events, only read while it is pending. */
   readonly trouble: string | undefined;
+  /** Only asked for while its Pod finds no node, or has one that is not there; absent otherwise. */
+  readonly home?: Fact<SeenHome> | undefined;
 };
 
 /** One slot: the EtcdMember object with the Pods and volumes that carry its name, of any incarnation. */
@@ -133,6 +154,13 @@ export type SeenBudget = {
   readonly metadata: string | undefined;
 };
 
+/** How long a node may be away before its members are given up. A setting of the runtime. */
+export type Patience = {
+  readonly nodeMs: number;
+  /** For members in memory, whose data a node that is really off does not bring back. */
+  readonly memoryNodeMs: number;
+};
+
 export type Observed = {
   readonly namespace: string;
   readonly cluster: string;
@@ -145,4 +173,5 @@ export type Observed = {
   readonly budget: SeenBudget | undefined;
   /** Confirmed by a quorum of etcd. Unknown without one. */
   readonly membership: Fact<EtcdMembership>;
+  readonly patience?: Patience | undefined;
 };

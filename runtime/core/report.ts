@@ -8,9 +8,11 @@ import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
+import { nodeLoss } from './lost-nodes.ts';
 import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated } from './rollout.ts';
+import { isProvenStart } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 
 /** Trouble that the API server or the kubelet made for the step that was taken. */
@@ -101,6 +103,8 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
   const { pod, volume } = slot;
   const phase = restarting ? 'Restarting' : 'Provisioning';
   if (pod === undefined) return report(phase, restarting ? 'Restarting' : 'Starting', 'its Pod is being made');
+  const away = nodeLoss(s, slot);
+  if (away !== undefined) return report(phase, 'NodeLost', away.says, true);
   if (pod.deleting) return report(phase, 'Restarting', `Pod ${pod.name} is ending`);
   const patient = s.seen.now - pod.createdAt < PATIENCE_MS;
   if (volume?.trouble !== undefined && !patient) {
@@ -125,6 +129,10 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
       `Pod ${pod.name}: ${container.waitingMessage ?? container.waitingReason}`,
       true,
     );
+  }
+  // It was proven in this very start, so it is not starting: its process hangs, or its disk does.
+  if (isProvenStart(pod) && !pod.etcd.known && !pod.ready) {
+    return report(phase, 'NotAnswering', `etcd runs in Pod ${pod.name} and does not answer`, true);
   }
   const ended =
     container.state !== 'running'
@@ -273,11 +281,16 @@ const isObject = (value: unknown): value is object =>
 
 const REFUSALS = new Set<string>(['ForeignData', 'ForeignIdentity', 'RevisionTooLow'] satisfies Reason[]);
 
+/** That members are away is what a lost quorum consists of, and no cause of it that one could mend. */
+const AWAY = new Set<string>(['NodeLost', 'NotAnswering'] satisfies Reason[]);
+
 const TROUBLE = new Set<string>([
   'Unschedulable',
   'VolumeNotProvisioned',
   'ImagePullFailed',
   'ContainerNotCreated',
+  'NodeLost',
+  'NotAnswering',
   'OptionsRefused',
   'OutOfMemory',
   'VolumeEmpty',
@@ -378,7 +391,7 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const waiting: { reason: Reason; message: string } =
     asks ??
     fault ??
-    (trouble !== undefined
+    (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))
       ? { reason: trouble.said.reason, message: sentence(picture) }
       : outdated > 0 && phase !== 'QuorumLost'
         ? {

@@ -138,7 +138,10 @@ export type Step =
       readonly why: string;
       readonly pods: readonly ObjectName[];
       readonly volumes: readonly (ObjectName & { readonly retain: boolean })[];
-      /** Members with nothing left; their finalizer is released after one more look past every cache. */
-      readonly release: readonly ObjectName[];
+      /**
+       * Members with nothing left but `behind`, UIDs of what was asked to end on a node that is away; their finalizer is
+       * released after one more look past every cache.
+       */
+      readonly release: readonly (ObjectName & { readonly behind: readonly string[] })[];
       readonly budget: ObjectName | undefined;
     };

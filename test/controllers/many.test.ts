@@ -111,6 +111,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     pods: watch(resources.pods, LABELS.member),
     volumes: watch(resources.persistentvolumeclaims, LABELS.member),
     budgets: watch(resources.poddisruptionbudgets, LABELS.cluster),
+    nodes: watch(resources.nodes),
   };
   const watches = Object.values(caches) as readonly { synced: Promise<void>; stop(): Promise<void> }[];
   await Promise.all(watches.map(({ synced }) => synced));

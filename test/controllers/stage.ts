@@ -344,6 +344,7 @@ export const openStage = (): Stage => {
       pods: watch(resources.pods, indexByLabel, LABELS.member),
       volumes: watch(resources.persistentvolumeclaims, indexByLabel, `${LABELS.cluster},${LABELS.member}`),
       budgets: watch(resources.poddisruptionbudgets, indexByLabel, LABELS.cluster),
+      nodes: watch(resources.nodes, () => undefined),
     };
     const all = Object.values(caches) as readonly Pick<WatchCache<KubeObject>, 'onChange' | 'synced' | 'stop'>[];
     await Promise.all(all.map(({ synced }) => synced));

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { LABELS } from '../../api/names.ts';
 import { KubeFault, resources } from '../../runtime/ports/kube.ts';
 import { assertGone } from './ending.ts';
+import { nodeStories } from './node-stories.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 
 export type Story = {
@@ -580,6 +581,7 @@ export const stories: readonly Story[] = [
     ends: canaryLives,
     immortal: true,
   },
+  ...nodeStories,
   {
     name: 'repairs nothing and deletes nothing while the claims are not served yet',
     before: (stage) => formed(stage, {}),

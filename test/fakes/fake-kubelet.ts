@@ -4,13 +4,13 @@
  * by itself: `work` does all that is due at the clock's time, so a test decides what happens between two steps.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ContainerStatus, Pod, PodCondition } from 'kubernetes-types/core/v1.js';
+import type { ContainerStatus, Node, PersistentVolume, Pod, PodCondition } from 'kubernetes-types/core/v1.js';
 import { ANNOTATIONS, CONTAINER, DATA_VOLUME, PORTS } from '../../api/names.ts';
 import type { Clock } from '../../runtime/ports/clock.ts';
 import { type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
 import type { FakeEtcd, FakeExit, FakeProcess } from './fake-etcd.ts';
 import type { JsonObject } from './fake-kube-schema.ts';
-import type { Store } from './fake-kube-store.ts';
+import type { Obj, Store } from './fake-kube-store.ts';
 
 export type FakeKubelet = {
   /** Does what is due; true when anything has changed. */
@@ -23,10 +23,17 @@ export type FakeKubelet = {
   kill(pod: string): void;
   /** The Pod ends for good, as by an eviction; its container is stopped first. */
   evict(pod: string): void;
-  /** The node is silent: its processes go, its Pods stay as they are, also when they are deleted. */
+  /**
+   * The node is silent: its processes go, or only nobody reaches them. Its Pods stay as they are, also when they are deleted,
+   * as Kubernetes does with them after five minutes.
+   */
   loseNode(node: string): void;
   /** The node is back with nothing running on it. */
   restoreNode(node: string): void;
+  /** A lost node's object is deleted: Kubernetes gives its Pods up after a while. */
+  dropNode(node: string): void;
+  /** A person says that a lost node is off: Kubernetes gives its Pods up at once. */
+  declareOff(node: string): void;
   /** Pods whose name matches are not scheduled. */
   refuse(pattern: RegExp | undefined): void;
   /** Volumes whose name matches are not bound. */
@@ -64,11 +71,17 @@ export type FakeKubeletOptions = {
 };
 
 const MANAGER = 'kubelet';
+/** As long as Pods tolerate by default that their node is unreachable. */
+const EVICTION_MS = 300_000;
+/** As long as Kubernetes waits whether a node that is gone comes back under its name. */
+const ORPHAN_MS = 40_000;
 
 export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
   const { store, clock } = options;
   const nodes = options.nodes ?? ['node-0', 'node-1', 'node-2'];
   const lost = new Set<string>();
+  /** When the Pods of a lost node are dealt with. */
+  const evictions = new Map<string, { readonly at: number; readonly force: boolean }>();
   const kept = new Map<string, Kept>();
   const starts: { pod: string; state: string; ran: boolean }[] = [];
   let placed = 0;
@@ -87,6 +100,32 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     namespace,
     name,
   });
+  const node = (name: string): Stored<Node> | undefined =>
+    store.get({ resource: resources.nodes, name }) as unknown as Stored<Node> | undefined;
+  const putNode = (name: string, ready: 'True' | 'Unknown', spec: Node['spec'] = {}): void => {
+    const conditions = [{ type: 'Ready', status: ready, lastTransitionTime: stamp() }];
+    const metadata = { ...node(name)?.metadata, name, labels: { 'kubernetes.io/hostname': name } };
+    store.put(resources.nodes, { metadata, spec, status: { conditions } } as unknown as Obj);
+  };
+  /** The only node that has this volume on its disk. */
+  const pinOf = (volume: Obj | undefined): string | undefined => {
+    const name = (volume?.spec as { volumeName?: string } | undefined)?.volumeName;
+    const found = name === undefined ? undefined : store.get({ resource: resources.persistentvolumes, name });
+    return (found as unknown as PersistentVolume | undefined)?.spec?.nodeAffinity?.required?.nodeSelectorTerms[0]
+      ?.matchExpressions?.[0]?.values?.[0];
+  };
+  const bind = (volume: Obj, pin: string): void => {
+    const name = `pv-${volume.metadata.uid}`;
+    const term = { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [pin] }] };
+    store.put(resources.persistentvolumes, {
+      metadata: { name },
+      spec: { nodeAffinity: { required: { nodeSelectorTerms: [term] } } },
+    } as unknown as Obj);
+    const at = { resource: resources.persistentvolumeclaims, ...pick(volume.metadata) };
+    store.write(at, { kind: 'merge', body: { spec: { volumeName: name } }, manager: MANAGER });
+    store.write(at, { kind: 'merge', body: { status: { phase: 'Bound' } }, manager: MANAGER }, 'status');
+  };
+  const pick = ({ namespace, name }: { namespace?: string | undefined; name: string }) => ({ namespace, name });
   const setStatus = (pod: Stored<Pod>, status: NonNullable<Pod['status']>): void => {
     const before = (pod.status ?? {}) as Record<string, unknown>;
     if (Object.entries(status).every(([field, value]) => isDeepStrictEqual(before[field], value))) return;
@@ -127,6 +166,8 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       claim === undefined
         ? undefined
         : store.get({ resource: resources.persistentvolumeclaims, namespace, name: claim });
+    const pin = pinOf(volume);
+    const usable = nodes.filter((one) => !lost.has(one));
     const why =
       refused?.test(name) === true
         ? '0/3 nodes are available: 3 Insufficient memory.'
@@ -136,7 +177,9 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
             ? `persistentvolumeclaim "${claim}" is being deleted`
             : starved?.test(name) === true
               ? 'waiting for the volume'
-              : undefined;
+              : pin !== undefined && !usable.includes(pin)
+                ? `0/${nodes.length} nodes are available: 1 node(s) had untolerated taint, ${nodes.length - 1} node(s) didn't match PersistentVolume's node affinity.`
+                : undefined;
     if (why !== undefined) {
       setStatus(pod, {
         phase: 'Pending',
@@ -144,26 +187,19 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       });
       return;
     }
-    const usable = nodes.filter((node) => !lost.has(node));
-    const node = usable[placed % usable.length];
-    if (node === undefined) return;
+    const chosen = pin ?? usable[placed % usable.length];
+    if (chosen === undefined) return;
     placed += 1;
-    if (volume !== undefined && (volume.status as { phase?: string } | undefined)?.phase !== 'Bound') {
-      store.write(
-        at(resources.persistentvolumeclaims, volume.metadata),
-        { kind: 'merge', body: { status: { phase: 'Bound' } }, manager: MANAGER },
-        'status',
-      );
-    }
+    if (volume !== undefined && pin === undefined) bind(volume, chosen);
     store.write(at(resources.pods, pod.metadata), {
       kind: 'merge',
-      body: { spec: { nodeName: node } },
+      body: { spec: { nodeName: chosen } },
       manager: 'scheduler',
     });
     const own: Kept = {
       name,
       namespace: namespace ?? '',
-      node,
+      node: chosen,
       ip: `10.${64 + ((placed >> 16) & 63)}.${(placed >> 8) & 255}.${placed & 255}`,
       // Data lives as long as the volume object, and in memory as long as the Pod object.
       disk: volume?.metadata.uid ?? uid,
@@ -297,9 +333,24 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     return { own, object };
   };
 
+  /** What the control plane does with Pods of nodes that are away. */
+  const evictDue = (): boolean => {
+    const before = changes;
+    for (const [away, { at: due, force }] of evictions) {
+      if (due > clock.elapsed()) continue;
+      evictions.delete(away);
+      for (const { spec, metadata } of pods()) {
+        if (spec?.nodeName !== away) continue;
+        store.delete({ resource: resources.pods, ...pick(metadata) }, force ? { gracePeriodSeconds: 0 } : {});
+      }
+    }
+    return changes !== before;
+  };
+  for (const name of nodes) if (node(name) === undefined) putNode(name, 'True');
+
   return {
     work: async () => {
-      let any = false;
+      let any = evictDue();
       const present = pods();
       reap(new Set(present.map(({ metadata }) => metadata.uid)));
       for (const pod of present) if (await attend(pod)) any = true;
@@ -317,6 +368,7 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       const due = [...kept.values()].flatMap(({ restartAt, node, evicted }) =>
         restartAt === undefined || lost.has(node) || evicted ? [] : [Math.max(0, restartAt - clock.elapsed())],
       );
+      for (const { at: evictionAt } of evictions.values()) due.push(Math.max(0, evictionAt - clock.elapsed()));
       return due.length === 0 ? undefined : Math.min(...due);
     },
     kill: (pod) => stopProcess(byName(pod).own, 'kill'),
@@ -330,18 +382,30 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
         conditions: conditions(object, { Ready: { status: 'False' } }),
       });
     },
-    loseNode: (node) => {
-      lost.add(node);
-      for (const own of kept.values()) if (own.node === node) stopProcess(own, 'kill');
+    loseNode: (away) => {
+      lost.add(away);
+      evictions.set(away, { at: clock.elapsed() + EVICTION_MS, force: false });
+      putNode(away, 'Unknown');
+      for (const own of kept.values()) if (own.node === away) stopProcess(own, 'kill');
       for (const pod of pods()) {
-        if (pod.spec?.nodeName !== node) continue;
+        if (pod.spec?.nodeName !== away) continue;
         setStatus(pod, {
           conditions: conditions(pod, { PodScheduled: { status: 'True' }, Ready: { status: 'False' } }),
         });
       }
     },
-    restoreNode: (node) => {
-      lost.delete(node);
+    restoreNode: (back) => {
+      lost.delete(back);
+      evictions.delete(back);
+      putNode(back, 'True');
+    },
+    dropNode: (away) => {
+      evictions.set(away, { at: clock.elapsed() + ORPHAN_MS, force: true });
+      store.vanish({ resource: resources.nodes, name: away });
+    },
+    declareOff: (away) => {
+      evictions.set(away, { at: clock.elapsed(), force: true });
+      putNode(away, 'Unknown', { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] });
     },
     refuse: (pattern) => {
       refused = pattern;

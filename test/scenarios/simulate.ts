@@ -1059,9 +1059,10 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         yield;
       }
       if (step.budget !== undefined) w.budget = undefined;
-      for (const { uid } of step.release) {
+      for (const { uid, behind } of step.release) {
         const member = w.members.find((one) => one.uid === uid);
-        if (member === undefined || [...w.pods, ...w.volumes].some((thing) => thing.member === member.name)) continue;
+        const left = [...w.pods, ...w.volumes].filter((thing) => thing.member === member?.name);
+        if (member === undefined || !left.every((thing) => thing.deleting && behind.includes(thing.uid))) continue;
         member.finalized = false;
         if (member.deleting) w.members = w.members.filter((one) => one !== member);
         yield;

@@ -13,7 +13,7 @@ import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { clientURL, incarnationName, memberName, peerURL } from '../../api/names.ts';
 import { formingConfig, joiningConfig, settledConfig } from '../../runtime/core/member-config.ts';
-import type { Observed, SeenMember, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
+import type { Observed, SeenMember, SeenNode, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
 import { known, unknown } from '../../runtime/core/observed.ts';
 import { classify } from '../../runtime/core/situation.ts';
 import { metadataRecord } from '../../runtime/core/template-metadata.ts';
@@ -147,6 +147,14 @@ const refuse = (line: string, why: string): never => {
   throw new Error(`scenario: ${why} in line "${line}"`);
 };
 
+/** `ready`, `gone`, `off`, or the seconds since which it is away. */
+const nodeState = (word: string): SeenNode =>
+  word === 'ready' || word === 'gone'
+    ? { is: word }
+    : word === 'off'
+      ? { is: 'outOfService' }
+      : { is: 'notReady', since: START - Number(word) * 1_000 };
+
 const seenPod = (member: string, text: string, shape: Shape): SeenPod => {
   const words = wordsOf(text);
   const [, token = ''] = [...words.keys()];
@@ -160,7 +168,8 @@ const seenPod = (member: string, text: string, shape: Shape): SeenPod => {
     incarnation: token,
     deleting: has('deleting'),
     phase: has('failed') ? 'Failed' : has('succeeded') ? 'Succeeded' : has('running') ? 'Running' : 'Pending',
-    node: started ? 'node-1' : undefined,
+    node: started || has('host') ? 'node-1' : undefined,
+    host: has('host') ? nodeState(words.get('host') ?? '') : undefined,
     ip: started ? '10.0.0.1' : undefined,
     ready: has('ready'),
     unschedulable: words.get('unschedulable'),
@@ -220,6 +229,7 @@ const seenVolume = (member: string, text: string, shape: Shape): SeenVolume => {
     revisionFloor: floor === undefined ? undefined : BigInt(floor),
     metadata: appliedMetadata(shape),
     trouble: words.get('trouble'),
+    home: words.has('home') ? known({ name: 'node n1', node: nodeState(words.get('home') ?? '') }) : undefined,
   };
 };
 

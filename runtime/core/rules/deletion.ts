@@ -1,8 +1,27 @@
 /** Members and clusters that go, and what must not go with them. */
+import { isAbandoned } from '../lost-nodes.ts';
+import type { SeenMember } from '../observed.ts';
 import type { Situation, Slot } from '../situation.ts';
-import type { Step } from '../steps.ts';
+import type { ObjectName, Step } from '../steps.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { allPods } from './standing.ts';
+
+/**
+ * What of a member nobody waits for: it was asked to end, and the node that would have to do it is away. Pods first, as a
+ * volume is only as good as gone if whoever holds it is.
+ */
+const abandoned = (s: Situation, { pods, volumes }: SeenMember): readonly ObjectName[] => {
+  const lost = pods.filter((pod) => isAbandoned(s, pod));
+  return [...lost, ...volumes.filter(({ deleting, name }) => deleting && lost.some((pod) => pod.name === name))];
+};
+
+const isOver = (s: Situation, member: SeenMember): boolean =>
+  abandoned(s, member).length === member.pods.length + member.volumes.length;
+
+const released = (s: Situation, member: SeenMember): ObjectName & { readonly behind: readonly string[] } => ({
+  ...named(member),
+  behind: abandoned(s, member).map(({ uid }) => uid),
+});
 
 const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
   const { budget } = s.seen;
@@ -10,15 +29,15 @@ const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
     pods: slots.flatMap(({ member }) => member.pods.filter((pod) => !pod.deleting).map(named)),
     // A volume goes only when no Pod of its slot is left that could still write to it.
     volumes: slots
-      .filter(({ member }) => member.pods.length === 0)
+      .filter(({ member }) => member.pods.every((pod) => isAbandoned(s, pod)))
       .flatMap(({ member }) =>
         member.volumes
           .filter((volume) => !volume.deleting)
           .map((volume) => ({ ...named(volume), retain: member.spec.storage.retention === 'Retain' })),
       ),
     release: slots
-      .filter(({ member }) => member.finalized && member.pods.length === 0 && member.volumes.length === 0)
-      .map(({ member }) => named(member)),
+      .filter(({ member }) => member.finalized && isOver(s, member))
+      .map(({ member }) => released(s, member)),
     budget: budget !== undefined && !budget.deleting ? { name: s.seen.cluster, uid: budget.uid } : undefined,
   };
   const idle = step.pods.length + step.volumes.length + step.release.length === 0 && step.budget === undefined;
@@ -100,8 +119,7 @@ export const release: Rule = {
       ({ member, entry }) =>
         member.deleting &&
         member.finalized &&
-        member.pods.length === 0 &&
-        member.volumes.length === 0 &&
+        isOver(s, member) &&
         (s.latch === undefined || (entry.known && entry.value === undefined)),
     );
     return gone.length === 0
@@ -111,7 +129,7 @@ export const release: Rule = {
           why: 'nothing is left of the member',
           pods: [],
           volumes: [],
-          release: gone.map(({ member }) => named(member)),
+          release: gone.map(({ member }) => released(s, member)),
           budget: undefined,
         };
   },

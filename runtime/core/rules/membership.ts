@@ -1,5 +1,6 @@
 /** Which change of the membership begins next. */
 import type { Reason } from '../../../api/reasons.ts';
+import { isLostWithNode, nodeLoss } from '../lost-nodes.ts';
 import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { damagedData } from './damaged-data.ts';
@@ -73,6 +74,8 @@ const replacements = (s: Situation): readonly Replacement[] => {
           ? { slot, why: 'its Pod is gone and with it its memory', reason: 'MemoryLost', safe }
           : { slot, why: 'its volume is gone', reason: 'VolumeLost', safe },
       );
+    } else if (isLostWithNode(s, slot)) {
+      dead.push({ slot, why: nodeLoss(s, slot)?.why ?? '', reason: 'NodeLost', safe });
     } else if (member.deleting) {
       asked.push({ slot, why: 'its EtcdMember was deleted', reason: 'ReplacementHeld', safe: safe && inTurn });
     } else if (livesOnlyIn(slot)) {
@@ -91,10 +94,11 @@ export const replace: Rule = {
     // Pods of a namespace or claim that is being deleted die before its members are marked. Only what is missing may be
     // missing for that reason; everything else is certain without asking.
     const { namespaceTerminating, claim } = s.seen;
-    if (isDataless(next.slot) && !namespaceTerminating.known) {
+    const missing = isDataless(next.slot) || next.slot.pod?.deleting === true;
+    if (missing && !namespaceTerminating.known) {
       return wait('Replacing', `the namespace cannot be read: ${namespaceTerminating.why}`, RETRY_MS);
     }
-    if (isDataless(next.slot) && !claim.known) {
+    if (missing && !claim.known) {
       return wait('Replacing', `the EtcdCluster cannot be read: ${claim.why}`, RETRY_MS);
     }
     const { slot, why, cause } = next;

@@ -1,5 +1,6 @@
 /** Membership changes in flight. */
 import { incarnationName, peerURL } from '../../../api/names.ts';
+import { isLostWithNode } from '../lost-nodes.ts';
 import { joiningConfig } from '../member-config.ts';
 import { isOutdated } from '../rollout.ts';
 import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
@@ -24,7 +25,10 @@ const isBeyondHope = (s: Situation, slot: Slot): boolean => {
   const { entry } = slot;
   if (!entry.known) return false;
   if (damagedData(s).some((damaged) => damaged.slot === slot && damaged.safe)) return true;
-  return (entry.value === undefined || (!entry.value.isLearner && isDataless(slot))) && safeWithout(s, entry.value?.id);
+  return (
+    (entry.value === undefined || (!entry.value.isLearner && (isDataless(slot) || isLostWithNode(s, slot)))) &&
+    safeWithout(s, entry.value?.id)
+  );
 };
 
 const adding = (
@@ -70,6 +74,7 @@ const adding = (
   // A learner whose data was lost before it could vote is redone, not repaired.
   const begun = wasBegun(slot, incarnation);
   if (begun && (memory ? isPodless(slot) : volume === undefined || volume.deleting)) return drop;
+  if (begun && isLostWithNode(s, slot)) return drop;
   if (urgent && pod?.container.state !== 'running') return drop;
   // Made anew by the rules for any Pod: what ended, and what cannot start as the claim no longer wants it.
   const stuck = isOutdated(slot) && pod?.container.state !== 'running';

@@ -70,7 +70,10 @@ export const starting: Rule = {
     return wait(
       refusal ?? 'Starting',
       `${late.map(({ member, identity }) => `${member.name} (${identity.is === 'proven' ? 'not ready' : identity.why})`).join(', ')}`,
-      late.some(({ pod }) => pod?.container.state === 'running') ? STARTING_RECHECK_MS : RETRY_MS,
+      // What runs on a node that is away is not about to get ready.
+      late.some(({ pod }) => pod?.container.state === 'running' && (pod.host?.is ?? 'ready') === 'ready')
+        ? STARTING_RECHECK_MS
+        : RETRY_MS,
     );
   },
 };

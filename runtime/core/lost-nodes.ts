@@ -1,0 +1,79 @@
+/**
+ * Members whose node is away. A node that is silent may be off, or only cut off from the control plane with etcd still
+ * running on it; nobody here can tell. So nothing on it is ever forced: it gets time to come back, and then its member is
+ * taken out of etcd's list by the others and replaced under another name, which is right in both cases.
+ */
+import type { Instant, Patience, SeenNode, SeenPod } from './observed.ts';
+import type { Situation, Slot } from './situation.ts';
+
+/** A reboot takes minutes; the copy of a database that somebody has to make instead costs more than waiting for it. */
+const PATIENCE: Patience = { nodeMs: 600_000, memoryNodeMs: 60_000 };
+
+export type NodeLoss = {
+  /** What is so and what will be done, without anything that ticks. */
+  readonly says: string;
+  /** In short, for the record of what is done about it. */
+  readonly why: string;
+  /** From when on the member counts as lost; absent while it does not for another reason. */
+  readonly at: Instant | undefined;
+};
+
+const clockTime = (at: Instant): string => `${new Date(at).toISOString().slice(0, 19)}Z`;
+
+const stateOf = (node: Exclude<SeenNode, { is: 'ready' }>): string =>
+  node.is === 'gone'
+    ? 'does not exist any more'
+    : node.is === 'outOfService'
+      ? 'is out of service'
+      : `has not been ready since ${clockTime(node.since)}`;
+
+const isAway = (node: SeenNode | undefined): node is Exclude<SeenNode, { is: 'ready' }> =>
+  node !== undefined && node.is !== 'ready';
+
+const loss = (node: Exclude<SeenNode, { is: 'ready' }>, patienceMs: number, what: string): NodeLoss => {
+  const at = node.is === 'notReady' ? node.since + patienceMs : 0;
+  const then =
+    node.is === 'notReady'
+      ? `its member goes on when the node returns, and is replaced from ${clockTime(at)} on, or at once when the Node is deleted`
+      : 'its member is replaced as soon as the others hold quorum';
+  return { at, why: `${what} ${stateOf(node)}`, says: `${what} ${stateOf(node)}: ${then}` };
+};
+
+/** How a slot suffers from the state of a node; undefined where it does not. */
+export const nodeLoss = (s: Situation, slot: Slot): NodeLoss | undefined => {
+  const { pod, volume, volatile } = slot;
+  if (pod === undefined) return undefined;
+  const { nodeMs, memoryNodeMs } = s.seen.patience ?? PATIENCE;
+  const home = volume?.home;
+  if (pod.node === undefined) {
+    if (home?.known !== true || !isAway(home.value.node)) return undefined;
+    return loss(home.value.node, nodeMs, `${home.value.name}, on which its volume is,`);
+  }
+  const { host, node } = pod;
+  if (!isAway(host)) return undefined;
+  // Kubernetes cannot reach it, and etcd can: its vote and its data are there, so nothing is lost.
+  if (slot.identity.is === 'proven' && !pod.deleting) {
+    const why = `node ${node} ${stateOf(host)}`;
+    return { at: undefined, why, says: `${why}, etcd on it still votes` };
+  }
+  if (volatile) return loss(host, memoryNodeMs, `node ${node}`);
+  if (host.is === 'notReady') return loss(host, nodeMs, `node ${node}`);
+  // Of such a node Kubernetes itself gives up the Pods. Where the volume can follow to another node, nothing is lost.
+  if (home?.known === true && isAway(home.value.node)) return loss(home.value.node, nodeMs, home.value.name);
+  const why = `node ${node} ${stateOf(host)}`;
+  return { at: undefined, why, says: `${why}: its Pod comes back on its volume once Kubernetes has given it up` };
+};
+
+export const isLostWithNode = (s: Situation, slot: Slot): boolean => {
+  const at = nodeLoss(s, slot)?.at;
+  return at !== undefined && at <= s.seen.now;
+};
+
+/**
+ * Was asked to end and stands on a node that is away for good: whether it is gone nobody will ever hear. Enough for letting
+ * go of what else waits for it, never for starting anything on its volume.
+ */
+export const isAbandoned = (s: Situation, { deleting, host }: SeenPod): boolean =>
+  deleting &&
+  isAway(host) &&
+  (host.is !== 'notReady' || host.since + (s.seen.patience ?? PATIENCE).nodeMs <= s.seen.now);
