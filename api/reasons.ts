@@ -63,6 +63,13 @@ export const REASONS = {
     'etcd runs and does not answer. The kubelet restarts it by its liveness probe within two minutes; if that repeats, look at the disk and the CPU limit.',
   CrashLooping: 'etcd ends again and again. The message has its last words.',
 
+  // Certificates
+  CertificatesIssued: 'cert-manager has issued every certificate. Nothing to do.',
+  CertManagerNotInstalled:
+    'The claim asks for certificates of cert-manager, which is not installed. Install it; nothing else has to be done.',
+  CertificateNotIssued:
+    'cert-manager has not issued a certificate. Look at that Certificate, its CertificateRequest and its issuer.',
+
   // A person has to decide
   ForeignData:
     'The data belongs to another cluster. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',

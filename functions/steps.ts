@@ -5,11 +5,13 @@ import { INPUT_API_VERSION, inputOf } from './composing/step-input.ts';
 import { composeMembers } from './members/compose.ts';
 import { composeNetwork } from './network/compose.ts';
 import { composeStatus } from './status/compose.ts';
+import { composeTls } from './tls/compose.ts';
 
-/** Every step of the package by the kind of its input. policy, tls, backup and overrides take their places here. */
+/** Every step of the package by the kind of its input. policy, backup and overrides take their places here. */
 const steps = {
   Members: composeMembers,
   Network: composeNetwork,
+  Tls: composeTls,
   Status: composeStatus,
 } as const satisfies { readonly [kind: string]: Compose };
 

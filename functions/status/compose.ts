@@ -148,6 +148,8 @@ const fromQuorum = (status: EtcdQuorumStatus, claim: Claim): ProjectedStatus => 
     ...(status.leader === undefined ? {} : { leader: status.leader }),
     voters: status.voters?.length ?? 0,
     learners: status.learners?.length ?? 0,
+    ...(status.certificatesExpireAt === undefined ? {} : { certificatesExpireAt: status.certificatesExpireAt }),
+    ...(status.authEnabled === undefined ? {} : { authEnabled: status.authEnabled }),
   };
 };
 
@@ -160,9 +162,9 @@ const lastKnown = (claim: Claim): ProjectedStatus => {
     return { phase: 'Pending', members: `0/${claim.replicas}`, readyMembers: 0, voters: 0, learners: 0 };
   }
   const { phase, members, readyMembers, clusterID, version, leader, voters, learners } = claim.status;
+  const { certificatesExpireAt, authEnabled } = claim.status;
+  const known = { phase, members, readyMembers, clusterID, version, leader, voters, learners };
   return Object.fromEntries(
-    Object.entries({ phase, members, readyMembers, clusterID, version, leader, voters, learners }).filter(
-      ([, value]) => value !== undefined,
-    ),
+    Object.entries({ ...known, certificatesExpireAt, authEnabled }).filter(([, value]) => value !== undefined),
   );
 };

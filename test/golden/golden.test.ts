@@ -34,8 +34,9 @@ const abbreviated = (documents: readonly Document[], keysOnly: boolean): object[
     const name = metadata?.name ?? '';
     if (keysOnly) {
       const key = metadata?.annotations?.['crossplane.io/composition-resource-name'];
-      return { kind, key, name, ...(kind === 'EtcdQuorum' ? { spec } : {}) };
+      return { kind, key, name, ...(kind === 'EtcdQuorum' || kind === 'Certificate' ? { spec } : {}) };
     }
+    if (spec === undefined) return document;
     const general = JSON.stringify(spec).replaceAll(`"${name}"`, '"(name)"');
     const same = specs.get(general);
     if (same !== undefined) return { ...document, spec: `(as ${same}, but for the name)` };

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import type { Compose } from '../../functions/composing/exchange.ts';
+import type { Compose, Requirements } from '../../functions/composing/exchange.ts';
 import { listenInsecurely } from '../../functions/server/listener.ts';
 import { createMetrics } from '../../functions/server/metrics.ts';
 import { createRunner } from '../../functions/server/runner.ts';
@@ -26,11 +26,12 @@ export type Renderer = {
 export const startRenderer = async (): Promise<Renderer> => {
   await ensureBuilds([builds.crossplane, builds.crossplaneCli]);
   let ttls: number[] = [];
-  let requirements: unknown;
+  let requirements: Requirements = {};
   const listening: Compose = (request) => {
     const response = compose(request);
     if (response.ttlSeconds !== undefined) ttls.push(response.ttlSeconds);
-    if (response.requirements !== undefined) requirements = response.requirements;
+    const resources = { ...requirements.resources, ...response.requirements?.resources };
+    if (response.requirements !== undefined) requirements = { resources };
     return response;
   };
   const log = pino({ level: 'silent' });
@@ -60,7 +61,7 @@ spec:
   return {
     render: async ({ claim, observed, required, composition }) => {
       ttls = [];
-      requirements = undefined;
+      requirements = {};
       const printed = await run(
         [
           programPath(builds.crossplaneCli, 'crossplane'),

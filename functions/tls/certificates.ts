@@ -1,0 +1,105 @@
+/** The Certificates of a cluster, for those of its planes that cert-manager looks after. */
+import type { EtcdClusterTlsClientCertManager, EtcdClusterTlsPeerCertManager } from '../../api/etcdcluster.gen.ts';
+import {
+  type CertificatePurpose,
+  certificateName,
+  certificateSecretName,
+  clusterLabels,
+  LABELS,
+} from '../../api/names.ts';
+import { metadataWith } from '../composing/additional-metadata.ts';
+import type { Claim } from '../composing/claim.ts';
+import { CERTIFICATE, type Certificate } from './cert-manager.ts';
+import { peerNames, serverNames } from './certificate-names.ts';
+
+export const certificateKey = (purpose: CertificatePurpose): string => `certificate-${purpose}`;
+
+/** By key. Equal claims give equal Certificates, and a renewal changes none of them. */
+export const certificatesOf = (claim: Claim, domain: string): { readonly [key: string]: Certificate } => {
+  const certificates: Record<string, Certificate> = {};
+  const add = (purpose: CertificatePurpose, spec: Parameters<typeof certificate>[2]): void => {
+    certificates[certificateKey(purpose)] = certificate(claim, purpose, spec);
+  };
+  const place = { cluster: claim.name, namespace: claim.namespace, domain };
+  const client = claim.spec.tls?.client?.certManager;
+  if (client !== undefined) {
+    // No common name: with auth on, etcd takes a client's for a user, and its own gateway calls with this certificate.
+    add('server', { life: client, issuer: client.serverIssuerRef, usages: BOTH_SIDES, ...serverNames(place, client) });
+    const issuer = client.operatorClientIssuerRef;
+    if (issuer !== undefined) {
+      // With auth on the runtime is root by this name, so that no mistake with a password ever shuts it out.
+      add('operator-client', { life: client, issuer, usages: CLIENT, commonName: 'root' });
+      if (client.consumer !== undefined) {
+        add('consumer', { life: client, issuer, usages: CLIENT, commonName: client.consumer.commonName ?? claim.name });
+      }
+    }
+  }
+  const peer = claim.spec.tls?.peer?.certManager;
+  if (peer !== undefined) add('peer', { life: peer, issuer: peer.issuerRef, usages: BOTH_SIDES, ...peerNames(place) });
+  return certificates;
+};
+
+const CLIENT = ['digital signature', 'key encipherment', 'client auth'];
+
+/** A member calls with what it serves with: other members, and as the gateway itself. */
+const BOTH_SIDES = ['digital signature', 'key encipherment', 'server auth', 'client auth'];
+
+type Life = Pick<
+  EtcdClusterTlsClientCertManager | EtcdClusterTlsPeerCertManager,
+  'duration' | 'renewBefore' | 'privateKey'
+>;
+
+const certificate = (
+  claim: Claim,
+  purpose: CertificatePurpose,
+  {
+    life,
+    issuer,
+    ...spec
+  }: {
+    readonly life: Life;
+    readonly issuer: { readonly name: string; readonly kind?: string };
+    readonly usages: readonly string[];
+    readonly commonName?: string;
+    readonly dnsNames?: readonly string[];
+    readonly ipAddresses?: readonly string[];
+  },
+): Certificate => {
+  const algorithm = life.privateKey?.algorithm ?? 'ECDSA';
+  return {
+    apiVersion: CERTIFICATE.apiVersion,
+    kind: CERTIFICATE.kind,
+    metadata: {
+      name: certificateName(claim.name, purpose),
+      namespace: claim.namespace,
+      ...metadataWith(claim, clusterLabels(claim.name)),
+    },
+    spec: {
+      secretName: certificateSecretName(claim.name, purpose),
+      secretTemplate: secretTemplate(claim, purpose),
+      issuerRef: { group: CERTIFICATE.group, kind: issuer.kind ?? 'Issuer', name: issuer.name },
+      ...spec,
+      privateKey: {
+        algorithm,
+        size: life.privateKey?.size ?? (algorithm === 'RSA' ? 2048 : 256),
+        // The one encoding that clients in every language read.
+        encoding: 'PKCS8',
+        rotationPolicy: 'Always',
+      },
+      ...(life.duration === undefined ? {} : { duration: life.duration }),
+      ...(life.renewBefore === undefined ? {} : { renewBefore: life.renewBefore }),
+      revisionHistoryLimit: 1,
+    },
+  };
+};
+
+/** cert-manager leaves the Secret behind when its Certificate goes; by these labels it is found. */
+const secretTemplate = (claim: Claim, purpose: CertificatePurpose): Certificate['spec']['secretTemplate'] => {
+  const { labels, annotations = {} } = metadataWith(claim, {
+    ...clusterLabels(claim.name),
+    [LABELS.certificate]: purpose,
+  });
+  // cert-manager refuses a whole Certificate for an annotation under its own prefix.
+  const allowed = Object.entries(annotations).filter(([key]) => !key.includes(`${CERTIFICATE.group}/`));
+  return { labels, ...(allowed.length > 0 ? { annotations: Object.fromEntries(allowed) } : {}) };
+};
