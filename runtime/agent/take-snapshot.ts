@@ -1,0 +1,170 @@
+/** One snapshot, from a member's stream to a manifest in the store. Safe to run again, whole or from anywhere. */
+
+import { known, unknown } from '../core/observed.ts';
+import {
+  artifactKey,
+  manifestKey,
+  manifestText,
+  parseManifest,
+  type SnapshotManifest,
+} from '../core/snapshots/manifest.ts';
+import { type Candidate, chooseSource } from '../core/snapshots/source.ts';
+import { type EtcdClients, type EtcdEndpoint, EtcdFault } from '../ports/etcd.ts';
+import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
+import { verifiedDatabase } from './verified-database.ts';
+
+export type SnapshotOrder = {
+  readonly snapshot: { readonly name: string; readonly uid: string };
+  readonly cluster: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly uid: string;
+    /** etcd's cluster ID: what answers with another one is not this cluster. */
+    readonly clusterID: string;
+  };
+  readonly members: readonly { readonly member: string; readonly url: string }[];
+  /** Prefix of the destination. */
+  readonly prefix?: string | undefined;
+};
+
+export type SnapshotResult = {
+  readonly uri: string;
+  readonly key: string;
+  readonly member: string;
+  readonly manifest: SnapshotManifest;
+};
+
+/** No member could be asked for its database. */
+export class NoSource extends Error {
+  override readonly name = 'NoSource';
+}
+
+export type Progress = { readonly bytes: bigint; readonly expected: bigint };
+
+const STATUS_DEADLINE_MS = 3_000;
+/** It reads the whole key space, and a snapshot is worth taking without it. */
+const HASH_DEADLINE_MS = 60_000;
+const SILENCE_MS = 60_000;
+
+export const takeSnapshot = async (
+  order: SnapshotOrder,
+  tools: {
+    readonly store: SnapshotStore;
+    readonly etcd: EtcdClients;
+    readonly endpoint: (url: string) => EtcdEndpoint;
+    readonly now: () => Date;
+    readonly onProgress?: (progress: Progress) => void;
+    readonly signal?: AbortSignal;
+  },
+): Promise<SnapshotResult> => {
+  const { store, etcd, endpoint, signal } = tools;
+  const { snapshot, cluster } = order;
+  const key = artifactKey(order.prefix, {
+    namespace: cluster.namespace,
+    cluster: cluster.name,
+    snapshot: snapshot.name,
+    snapshotUID: snapshot.uid,
+  });
+  const call = signal === undefined ? {} : { signal };
+
+  const finished = await finishedBefore(store, key, snapshot.uid, call);
+  if (finished !== undefined) return { ...finished, uri: store.uri(key), key };
+
+  const candidates = await Promise.all(
+    order.members.map(
+      async ({ member, url }): Promise<Candidate> => ({
+        member,
+        status: await etcd
+          .at(endpoint(url))
+          .status({ ...call, deadlineMs: STATUS_DEADLINE_MS })
+          .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error))),
+      }),
+    ),
+  );
+  const source = chooseSource(candidates, cluster.clusterID);
+  if ('none' in source) throw new NoSource(source.none);
+  const url = order.members.find(({ member }) => member === source.member)?.url ?? '';
+  const client = etcd.at(endpoint(url));
+  const { status } = source;
+
+  // Before the stream: what the hash speaks of is then certainly in it.
+  const hash = await client
+    .hashKv(status.revision, { ...call, deadlineMs: HASH_DEADLINE_MS })
+    .catch((error: unknown) => {
+      if (error instanceof EtcdFault && error.reason !== 'Cancelled') return undefined;
+      throw error;
+    });
+
+  const database = verifiedDatabase(blobs(client.snapshot({ ...call, deadlineMs: SILENCE_MS })), (bytes) =>
+    tools.onProgress?.({ bytes, expected: status.dbSize }),
+  );
+  await store.put(key, database.bytes, { owner: snapshot.uid, expectedBytes: status.dbSize }, call);
+  const { sizeBytes, sha256 } = database.summary();
+  const stored = await store.find(key, call);
+  if (stored?.sizeBytes !== sizeBytes || stored.owner !== snapshot.uid) {
+    throw new StoreFault(
+      'Refused',
+      `store ${key}`,
+      `${sizeBytes} bytes were stored, and ${stored === undefined ? 'nothing' : `${stored.sizeBytes} bytes of ${stored.owner ?? 'nobody'}`} is there`,
+    );
+  }
+
+  const manifest: SnapshotManifest = {
+    format: 1,
+    snapshotUID: snapshot.uid,
+    snapshot: snapshot.name,
+    namespace: cluster.namespace,
+    cluster: cluster.name,
+    clusterUID: cluster.uid,
+    clusterID: cluster.clusterID,
+    memberID: status.memberId,
+    etcdVersion: status.version,
+    revision: String(status.revision),
+    sizeBytes: String(sizeBytes),
+    sha256,
+    ...(hash === undefined ? {} : { hashKv: { hash: hash.hash, compactRevision: String(hash.compactRevision) } }),
+    takenAt: tools.now().toISOString(),
+  };
+  await store.put(manifestKey(key), one(manifestText(manifest)), { owner: snapshot.uid }, call);
+  return { uri: store.uri(key), key, member: source.member, manifest };
+};
+
+async function* blobs(chunks: AsyncIterable<{ readonly blob: Uint8Array }>): AsyncGenerator<Uint8Array> {
+  for await (const { blob } of chunks) yield blob;
+}
+
+async function* one(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text);
+}
+
+/** A try before this one may have come to its end without anybody hearing of it. Then it is the snapshot. */
+const finishedBefore = async (
+  store: SnapshotStore,
+  key: string,
+  owner: string,
+  call: { readonly signal?: AbortSignal },
+): Promise<{ member: string; manifest: SnapshotManifest } | undefined> => {
+  const present = await store.find(manifestKey(key), call);
+  if (present === undefined || present.owner !== owner) return undefined;
+  const manifest = await readManifest(store, key, call);
+  const stored = await store.find(key, call);
+  return stored !== undefined && String(stored.sizeBytes) === manifest.sizeBytes ? { member: '', manifest } : undefined;
+};
+
+const LONGEST_MANIFEST = 64 * 1024;
+
+/** Rejects with a {@link StoreFault} or with ManifestUnreadable. */
+export const readManifest = async (
+  store: SnapshotStore,
+  key: string,
+  call: { readonly signal?: AbortSignal } = {},
+): Promise<SnapshotManifest> => {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of store.read(manifestKey(key), call)) {
+    parts.push(part);
+    size += part.length;
+    if (size > LONGEST_MANIFEST) break;
+  }
+  return parseManifest(Buffer.concat(parts).toString('utf8'));
+};
