@@ -100,6 +100,25 @@ export const REASONS = {
   InvariantBroken: 'A decision was vetoed by the safety check. This is a defect: please report it with the message.',
   ClusterUnreachable: 'No member answers the runtime. Check the network between the runtime and the Pods.',
 
+  // Snapshots
+  SnapshotStored: 'The snapshot is stored, verified and has its manifest. Nothing to do.',
+  SnapshotRunning: 'The snapshot is being taken. Wait; progress stands in the status.',
+  SnapshotJobWaiting: 'The Pod of the Job does not start. Read the message.',
+  SnapshotFailed: 'The snapshot failed. Read the message, mend the cause, and make another EtcdSnapshot.',
+  SnapshotDamaged:
+    'The database was damaged on its way or in the member. Take another; if that repeats, replace the member it came from.',
+  NoSnapshotSource: 'No member can be asked for its database. See the conditions of the EtcdCluster.',
+  ClusterNotFound: 'There is no such EtcdCluster in this namespace. Correct spec.clusterRef.',
+  ClusterPaused: 'A paused cluster serves nobody. Raise replicas, then the snapshot is taken.',
+  AgentImageUnknown: 'The runtime does not know the image of its Jobs. Set --agent-image in its Deployment.',
+  StoreAccessDenied: 'The store refuses the credentials. Correct the Secret, then make another EtcdSnapshot.',
+  StoreMissing: 'The bucket or volume does not exist. Create it, then make another EtcdSnapshot.',
+  StoreKeyTaken: 'Another snapshot lies under the key. Choose another prefix.',
+  StoreFull: 'The store is full. Enlarge it or delete old snapshots.',
+  StoreClockSkew: 'The store refuses the time of the node. Set its clock.',
+  StoreUnreachable: 'The store cannot be reached or fails. Check endpoint, network and certificates.',
+  StoreRefused: 'The store refuses the request. Read the message.',
+
   // The functions
   SpecChanged: 'The claim was changed and the runtime has not answered yet. Wait.',
   RecordLost:

@@ -30,7 +30,6 @@ export type SnapshotOrder = {
 export type SnapshotResult = {
   readonly uri: string;
   readonly key: string;
-  readonly member: string;
   readonly manifest: SnapshotManifest;
 };
 
@@ -68,7 +67,7 @@ export const takeSnapshot = async (
   const call = signal === undefined ? {} : { signal };
 
   const finished = await finishedBefore(store, key, snapshot.uid, call);
-  if (finished !== undefined) return { ...finished, uri: store.uri(key), key };
+  if (finished !== undefined) return { uri: store.uri(key), key, manifest: finished };
 
   const candidates = await Promise.all(
     order.members.map(
@@ -117,6 +116,7 @@ export const takeSnapshot = async (
     cluster: cluster.name,
     clusterUID: cluster.uid,
     clusterID: cluster.clusterID,
+    member: source.member,
     memberID: status.memberId,
     etcdVersion: status.version,
     revision: String(status.revision),
@@ -126,7 +126,7 @@ export const takeSnapshot = async (
     takenAt: tools.now().toISOString(),
   };
   await store.put(manifestKey(key), one(manifestText(manifest)), { owner: snapshot.uid }, call);
-  return { uri: store.uri(key), key, member: source.member, manifest };
+  return { uri: store.uri(key), key, manifest };
 };
 
 async function* blobs(chunks: AsyncIterable<{ readonly blob: Uint8Array }>): AsyncGenerator<Uint8Array> {
@@ -143,12 +143,12 @@ const finishedBefore = async (
   key: string,
   owner: string,
   call: { readonly signal?: AbortSignal },
-): Promise<{ member: string; manifest: SnapshotManifest } | undefined> => {
+): Promise<SnapshotManifest | undefined> => {
   const present = await store.find(manifestKey(key), call);
   if (present === undefined || present.owner !== owner) return undefined;
   const manifest = await readManifest(store, key, call);
   const stored = await store.find(key, call);
-  return stored !== undefined && String(stored.sizeBytes) === manifest.sizeBytes ? { member: '', manifest } : undefined;
+  return stored !== undefined && String(stored.sizeBytes) === manifest.sizeBytes ? manifest : undefined;
 };
 
 const LONGEST_MANIFEST = 64 * 1024;

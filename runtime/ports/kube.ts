@@ -22,6 +22,7 @@ import type { StorageClass } from 'kubernetes-types/storage/v1.js';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
 import { GROUP, VERSION } from '../../api/names.ts';
 
 /** The least that any Kubernetes object is. */
@@ -64,6 +65,7 @@ export const resources = {
   etcdclusters: resource<EtcdCluster>(GROUP, VERSION, 'etcdclusters', 'EtcdCluster'),
   etcdmembers: resource<EtcdMember>(GROUP, VERSION, 'etcdmembers', 'EtcdMember'),
   etcdquorums: resource<EtcdQuorum>(GROUP, VERSION, 'etcdquorums', 'EtcdQuorum'),
+  etcdsnapshots: resource<EtcdSnapshot>(GROUP, VERSION, 'etcdsnapshots', 'EtcdSnapshot'),
   events: resource<Event>('', 'v1', 'events', 'Event'),
   jobs: resource<Job>('batch', 'v1', 'jobs', 'Job'),
   leases: resource<Lease>('coordination.k8s.io', 'v1', 'leases', 'Lease'),

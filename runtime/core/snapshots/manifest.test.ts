@@ -10,12 +10,13 @@ const manifest: SnapshotManifest = {
   cluster: 'orders',
   clusterUID: '5d8f7c5e-0000-4000-8000-000000000002',
   clusterID: 'cdf818194e3a8c32',
+  member: 'orders-1',
   memberID: '8e9e05c52164694d',
   etcdVersion: '3.6.16',
   revision: '9007199254740993',
   sizeBytes: '20512',
   sha256: 'a'.repeat(64),
-  hashKv: { hash: 4294967295, compactRevision: '0' },
+  hashKv: { hash: 4294967295, compactRevision: '-1' },
   takenAt: '2026-11-30T12:00:00.000Z',
 };
 

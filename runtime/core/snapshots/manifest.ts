@@ -15,6 +15,8 @@ export type SnapshotManifest = {
   readonly clusterUID: string;
   /** etcd's cluster ID, lower-case hexadecimal. */
   readonly clusterID: string;
+  /** Name of the EtcdMember it came from. */
+  readonly member: string;
   readonly memberID: string;
   readonly etcdVersion: string;
   /** Everything up to this revision is in it; what was written while it was taken may be, too. */
@@ -54,6 +56,7 @@ const FIELDS: { readonly [field in keyof Required<SnapshotManifest>]: Check } = 
   cluster: text,
   clusterUID: text,
   clusterID: identity,
+  member: text,
   memberID: identity,
   etcdVersion: (value) => typeof value === 'string' && /^\d+\.\d+\.\d+/.test(value),
   revision: decimal,
@@ -66,7 +69,8 @@ const FIELDS: { readonly [field in keyof Required<SnapshotManifest>]: Check } = 
       'hash' in value &&
       Number.isInteger(value.hash) &&
       'compactRevision' in value &&
-      decimal(value.compactRevision)),
+      // -1 where nothing was ever compacted.
+      (decimal(value.compactRevision) || value.compactRevision === '-1')),
   takenAt: (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
 };
 

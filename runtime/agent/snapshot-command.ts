@@ -1,0 +1,88 @@
+/** `agent snapshot`: what runs in the Job of an EtcdSnapshot. */
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createEtcdClients } from '../adapters/etcd/clients.ts';
+import { createFileStore } from '../adapters/files/file-store.ts';
+import { AGENT_PORT, HOPELESS, ORDER_VARIABLE, type SnapshotAgentOrder } from '../core/snapshots/snapshot-job.ts';
+import type { AgentReport } from '../core/snapshots/snapshot-plan.ts';
+import { type SnapshotStore, StoreFault, type StoreFaultReason } from '../ports/snapshot-store.ts';
+import { type Progress, takeSnapshot } from './take-snapshot.ts';
+
+const STORE_MOUNT = '/snapshots';
+const TERMINATION_LOG = '/dev/termination-log';
+
+/** Another try in this Job would meet the same. */
+const hopeless: ReadonlySet<StoreFaultReason> = new Set(['AccessDenied', 'BucketMissing', 'TakenByOther', 'ClockSkew']);
+
+const openStore = async ({ destination }: SnapshotAgentOrder): Promise<{ store: SnapshotStore; prefix?: string }> => {
+  const { s3, pvc } = destination;
+  if (pvc !== undefined) {
+    // The subPath is mounted, not walked to: the agent sees no other folder of the volume.
+    const name = [pvc.claimName, pvc.subPath].filter((part) => part !== undefined && part !== '').join('/');
+    return { store: createFileStore({ root: STORE_MOUNT, name }) };
+  }
+  if (s3 === undefined) throw new TypeError('the order names no destination');
+  // Most of what the agent loads, and a snapshot to a volume needs none of it.
+  const { createS3Store } = await import('../adapters/s3/s3-store.ts');
+  const { mode, kmsKeyID } = s3.serverSideEncryption ?? {};
+  const store = createS3Store({
+    endpoint: s3.endpoint,
+    bucket: s3.bucket,
+    region: s3.region,
+    forcePathStyle: s3.forcePathStyle,
+    checksums: s3.checksums,
+    ...(mode === undefined ? {} : { encryption: { mode, kmsKeyID } }),
+  });
+  return { store, ...(s3.key === undefined ? {} : { prefix: s3.key }) };
+};
+
+const report = async (value: AgentReport, file: string): Promise<void> => {
+  const text = JSON.stringify(value);
+  process.stdout.write(`${text}\n`);
+  await writeFile(file, text);
+};
+
+export const snapshotCommand = async (): Promise<number> => {
+  const order = JSON.parse(process.env[ORDER_VARIABLE] ?? 'null') as SnapshotAgentOrder | null;
+  if (order === null)
+    throw new Error(`${ORDER_VARIABLE} holds no order: this command is for the Job of an EtcdSnapshot`);
+  let progress: Progress = { bytes: 0n, expected: 0n };
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ bytes: String(progress.bytes), expected: String(progress.expected) }));
+  }).listen(AGENT_PORT);
+  const ending = new AbortController();
+  process.once('SIGTERM', () => ending.abort(new Error('the Pod is ending')));
+  const etcd = createEtcdClients();
+  const termination = process.env.ETCD_OPERATOR_TERMINATION_LOG ?? TERMINATION_LOG;
+  try {
+    const { store, prefix } = await openStore(order);
+    try {
+      const { uri, key, manifest } = await takeSnapshot(
+        { ...order, prefix },
+        {
+          store,
+          etcd,
+          endpoint: (url) => ({ url }),
+          now: () => new Date(),
+          onProgress: (now) => {
+            progress = now;
+          },
+          signal: ending.signal,
+        },
+      );
+      await report({ done: true, uri, key, manifest }, termination);
+      return 0;
+    } finally {
+      store.close();
+    }
+  } catch (error) {
+    const name = error instanceof StoreFault ? error.reason : error instanceof Error ? error.name : 'Unknown';
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, 1_500);
+    await report({ done: false, reason: name, message }, termination);
+    return error instanceof StoreFault && hopeless.has(error.reason) ? HOPELESS : 1;
+  } finally {
+    server.close();
+    etcd.close();
+  }
+};

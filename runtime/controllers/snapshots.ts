@@ -1,0 +1,215 @@
+/** Passes over EtcdSnapshots: gathers what is known of one, has it planned, and carries the step out. */
+import type { Job } from 'kubernetes-types/batch/v1.js';
+import type { Pod } from 'kubernetes-types/core/v1.js';
+import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
+import { clientURL, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import { known, unknown } from '../core/observed.ts';
+import { ManifestUnreadable, parseManifest } from '../core/snapshots/manifest.ts';
+import { AGENT_PORT, snapshotJob, snapshotJobName } from '../core/snapshots/snapshot-job.ts';
+import {
+  type AgentReport,
+  planSnapshot,
+  type SeenCluster,
+  type SeenJob,
+  type SnapshotObserved,
+  type SnapshotProgress,
+} from '../core/snapshots/snapshot-plan.ts';
+import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
+import { mergeTo } from './status-patch.ts';
+import { type Cache, clusterKey, FIELD_MANAGER, type World } from './world.ts';
+
+export type SnapshotWorld = Pick<World, 'kube' | 'clock' | 'log' | 'announce'> & {
+  readonly caches: Pick<World['caches'], 'quorums' | 'pods'> & {
+    readonly snapshots: Cache<EtcdSnapshot>;
+    readonly jobs: Cache<Job>;
+  };
+  readonly agentImage: string | undefined;
+  /** What the agent at this address says of its progress; undefined where it says nothing. */
+  readonly askProgress: (url: string, signal: AbortSignal) => Promise<SnapshotProgress | undefined>;
+};
+
+export const snapshotKind = resources.etcdsnapshots as Resource<EtcdSnapshot>;
+
+const milliseconds = (time: string | undefined, otherwise: number): number =>
+  time === undefined ? otherwise : Date.parse(time);
+
+const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string): SeenCluster | undefined => {
+  const quorum = caches.quorums.get(namespace, name);
+  if (quorum === undefined) return undefined;
+  const uid = quorum.metadata.ownerReferences?.find(({ kind }) => kind === 'EtcdCluster')?.uid;
+  return {
+    clusterUID: uid ?? quorum.metadata.uid,
+    clusterID: quorum.status?.clusterID,
+    paused: quorum.spec.replicas === 0,
+    deleting: quorum.metadata.deletionTimestamp !== undefined,
+    sources: caches.pods
+      .byIndex(clusterKey({ namespace, name }))
+      .filter(
+        ({ metadata, status }) =>
+          metadata.labels?.[LABELS.role] === ROLE_VOTER &&
+          metadata.deletionTimestamp === undefined &&
+          status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true,
+      )
+      .map(({ metadata }) => ({
+        member: metadata.labels?.[LABELS.member] ?? metadata.name,
+        url: clientURL(name, namespace, metadata.name),
+      }))
+      .toSorted((a, b) => (a.member < b.member ? -1 : 1)),
+  };
+};
+
+/** The termination message is written by our agent, or is the end of its log if it could not even do that. */
+export const parseReport = (message: string): AgentReport => {
+  try {
+    const value: unknown = JSON.parse(message);
+    if (typeof value !== 'object' || value === null || !('done' in value)) throw new TypeError('no report');
+    const report = value as Record<string, unknown>;
+    if (report.done === true && typeof report.uri === 'string' && typeof report.key === 'string') {
+      return { done: true, uri: report.uri, key: report.key, manifest: parseManifest(JSON.stringify(report.manifest)) };
+    }
+    return { done: false, reason: String(report.reason ?? 'Unknown'), message: String(report.message ?? '') };
+  } catch (error) {
+    const words = error instanceof ManifestUnreadable ? error.message : message.trim().split('\n').slice(-3).join(' ');
+    return { done: false, reason: 'Unknown', message: words === '' ? 'the agent ended without a word' : words };
+  }
+};
+
+const newest = (pods: readonly Stored<Pod>[]): Stored<Pod> | undefined =>
+  pods.toSorted(
+    (a, b) => milliseconds(b.metadata.creationTimestamp, 0) - milliseconds(a.metadata.creationTimestamp, 0),
+  )[0];
+
+const waitingOf = ({ status }: Stored<Pod>): string | undefined => {
+  const waiting = status?.containerStatuses?.[0]?.state?.waiting;
+  if (waiting?.reason !== undefined && waiting.reason !== 'ContainerCreating') {
+    return `${waiting.reason}${waiting.message === undefined ? '' : `: ${waiting.message}`}`;
+  }
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  return scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined;
+};
+
+type JobSight = { readonly job: SeenJob; readonly agent: string | undefined };
+
+const seenJob = async (world: SnapshotWorld, job: Stored<Job>, signal: AbortSignal): Promise<JobSight> => {
+  const { namespace, name } = job.metadata;
+  const condition = (type: string) => job.status?.conditions?.find((one) => one.type === type && one.status === 'True');
+  const failure = condition('Failed');
+  const state = condition('Complete') !== undefined ? 'complete' : failure !== undefined ? 'failed' : 'running';
+  const { items } = await world.kube.list(resources.pods, {
+    namespace,
+    labelSelector: `batch.kubernetes.io/job-name=${name}`,
+    signal,
+  });
+  const ended = newest(items.filter(({ status }) => status?.containerStatuses?.[0]?.state?.terminated !== undefined));
+  const message = ended?.status?.containerStatuses?.[0]?.state?.terminated?.message;
+  const current = newest(items.filter(({ status }) => status?.phase === 'Pending' || status?.phase === 'Running'));
+  const ip = current?.status?.phase === 'Running' ? current.status.podIP : undefined;
+  return {
+    job: {
+      uid: job.metadata.uid,
+      deleting: job.metadata.deletionTimestamp !== undefined,
+      createdAt: milliseconds(job.metadata.creationTimestamp, world.clock.now()),
+      state,
+      message: failure?.message,
+      report: ended === undefined ? unknown('its Pod is gone') : known(parseReport(message ?? '')),
+      waiting: current === undefined ? undefined : waitingOf(current),
+    },
+    agent: ip === undefined ? undefined : `http://${ip.includes(':') ? `[${ip}]` : ip}:${AGENT_PORT}/progress`,
+  };
+};
+
+const observeSnapshot = async (
+  world: SnapshotWorld,
+  snapshot: Stored<EtcdSnapshot>,
+  signal: AbortSignal,
+): Promise<SnapshotObserved> => {
+  const { metadata, spec, status } = snapshot;
+  const namespace = metadata.namespace ?? '';
+  const job = world.caches.jobs.get(namespace, snapshotJobName(metadata.name));
+  const ours = job?.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid) === true;
+  const sight = job !== undefined && ours ? await seenJob(world, job, signal) : undefined;
+  return {
+    now: world.clock.now(),
+    name: metadata.name,
+    uid: metadata.uid,
+    generation: metadata.generation ?? 0,
+    deleting: metadata.deletionTimestamp !== undefined,
+    spec,
+    status: status ?? {},
+    cluster: seenCluster(world, namespace, spec.clusterRef.name),
+    job: sight?.job,
+    progress: sight?.agent === undefined ? undefined : await world.askProgress(sight.agent, signal),
+    agentImage: world.agentImage,
+  };
+};
+
+const record = async (
+  world: SnapshotWorld,
+  snapshot: Stored<EtcdSnapshot>,
+  status: EtcdSnapshotStatus,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { name, uid, resourceVersion } = snapshot.metadata;
+  const namespace = snapshot.metadata.namespace ?? '';
+  world.caches.snapshots.observe(
+    await world.kube.mergePatch<EtcdSnapshot>(
+      { resource: snapshotKind, namespace, name },
+      { metadata: { uid, resourceVersion }, status: mergeTo(snapshot.status ?? {}, status) },
+      { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
+    ),
+  );
+  const ready = status.conditions?.find(({ type }) => type === 'Ready');
+  const before = snapshot.status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready === undefined || ready.reason === before?.reason) return;
+  world.log.info({ snapshot: `${namespace}/${name}`, reason: ready.reason, message: ready.message }, 'snapshot');
+  world.announce(
+    { kind: 'EtcdSnapshot', name, namespace, uid },
+    {
+      type: status.phase === 'Failed' ? 'Warning' : 'Normal',
+      reason: ready.reason as Parameters<typeof world.announce>[1]['reason'],
+      message: ready.message ?? '',
+      action: 'Snapshot',
+    },
+  );
+};
+
+/** One pass. Returns in how many milliseconds the snapshot wants another one, or nothing. */
+export const passOverSnapshot = async (
+  world: SnapshotWorld,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<number | undefined> => {
+  const snapshot = world.caches.snapshots.get(namespace, name);
+  if (snapshot === undefined) return undefined;
+  const seen = await observeSnapshot(world, snapshot, signal);
+  const { step, status } = planSnapshot(seen);
+  if (status !== undefined) {
+    try {
+      await record(world, snapshot, status, signal);
+    } catch (error) {
+      if (isFault(error, 'NotFound', 'Conflict')) return 200;
+      throw error;
+    }
+  }
+  if (step.do === 'Wait') return step.recheckMs;
+  if (step.do === 'Nothing') return undefined;
+  const job = snapshotJob({
+    namespace,
+    name,
+    uid: seen.uid,
+    spec: seen.spec,
+    sources: step.sources,
+    clusterID: step.clusterID,
+    clusterUID: step.clusterUID,
+    agentImage: seen.agentImage ?? '',
+  });
+  try {
+    world.caches.jobs.observe(await world.kube.create(resources.jobs, job, { signal, fieldManager: FIELD_MANAGER }));
+  } catch (error) {
+    // A Job of this name that is not ours belongs to a snapshot that was deleted, and goes with it.
+    if (!isFault(error, 'AlreadyExists')) throw error;
+    return 1_000;
+  }
+  return 0;
+};

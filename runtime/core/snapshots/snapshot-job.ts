@@ -1,0 +1,173 @@
+/** The Job of one snapshot: the runtime's own image, one container, no rights in Kubernetes. */
+import type { Job } from 'kubernetes-types/batch/v1.js';
+import type { EnvVar, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
+import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
+import { API_VERSION, GROUP } from '../../../api/names.ts';
+import type { SeenSource } from './snapshot-plan.ts';
+
+/** On the Job and its Pod: name of the EtcdSnapshot. Never a label that a Service of the cluster selects. */
+export const SNAPSHOT_LABEL = `${GROUP}/snapshot`;
+/** On the Job: name of the EtcdCluster, under a key of its own for the same reason. */
+export const SNAPSHOT_OF_LABEL = `${GROUP}/snapshot-of`;
+
+export const AGENT_PORT = 8080;
+/** Exit code of a failure that another try would only repeat. */
+export const HOPELESS = 3;
+
+const STORE_MOUNT = '/snapshots';
+const CA_MOUNT = '/etc/etcd-operator/store-ca';
+const TRIES_AFTER_THE_FIRST = 3;
+/** A stalled stream ends much sooner, by the agent's own deadlines; this is for what nobody thought of. */
+const LONGEST_SECONDS = 4 * 3_600;
+/** Long enough that a runtime which was away finds the result; after that another Job would find the object. */
+const KEPT_SECONDS = 600;
+
+/** What the agent is told, as JSON in its environment. No secret is in it. */
+export type SnapshotAgentOrder = {
+  readonly snapshot: { readonly name: string; readonly uid: string };
+  readonly cluster: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly uid: string;
+    readonly clusterID: string;
+  };
+  readonly members: readonly SeenSource[];
+  readonly destination: EtcdSnapshotSpec['destination'];
+};
+
+export const ORDER_VARIABLE = 'ETCD_OPERATOR_SNAPSHOT';
+
+export const snapshotJobName = (snapshot: string): string => `${snapshot}-snapshot`;
+
+export type SnapshotJobOf = {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly spec: EtcdSnapshotSpec;
+  readonly sources: readonly SeenSource[];
+  readonly clusterID: string;
+  readonly clusterUID: string;
+  readonly agentImage: string;
+  readonly imagePullSecrets?: readonly { readonly name: string }[];
+};
+
+export const snapshotJob = (of: SnapshotJobOf): Job => {
+  const { s3, pvc } = of.spec.destination;
+  const labels = {
+    'app.kubernetes.io/name': 'etcd-snapshot',
+    'app.kubernetes.io/managed-by': 'etcd-operator',
+    [SNAPSHOT_LABEL]: of.name,
+    [SNAPSHOT_OF_LABEL]: of.spec.clusterRef.name,
+  };
+  const order: SnapshotAgentOrder = {
+    snapshot: { name: of.name, uid: of.uid },
+    cluster: { namespace: of.namespace, name: of.spec.clusterRef.name, uid: of.clusterUID, clusterID: of.clusterID },
+    members: of.sources,
+    destination: of.spec.destination,
+  };
+  const secret = s3?.credentialsSecretRef?.name;
+  const env: EnvVar[] = [
+    { name: ORDER_VARIABLE, value: JSON.stringify(order) },
+    ...(secret === undefined
+      ? []
+      : ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'].map((key) => ({
+          name: key,
+          valueFrom: {
+            secretKeyRef: { name: secret, key, ...(key === 'AWS_SESSION_TOKEN' ? { optional: true } : {}) },
+          },
+        }))),
+    ...(s3?.caBundleSecretRef === undefined ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${CA_MOUNT}/ca.crt` }]),
+  ];
+  const mounts: VolumeMount[] = [
+    ...(pvc === undefined
+      ? []
+      : [
+          {
+            name: 'store',
+            mountPath: STORE_MOUNT,
+            ...(pvc.subPath === undefined ? {} : { subPath: pvc.subPath }),
+          },
+        ]),
+    ...(s3?.caBundleSecretRef === undefined ? [] : [{ name: 'store-ca', mountPath: CA_MOUNT, readOnly: true }]),
+  ];
+  const volumes: Volume[] = [
+    ...(pvc === undefined ? [] : [{ name: 'store', persistentVolumeClaim: { claimName: pvc.claimName } }]),
+    ...(s3?.caBundleSecretRef === undefined
+      ? []
+      : [
+          {
+            name: 'store-ca',
+            secret: { secretName: s3.caBundleSecretRef.name, items: [{ key: 'ca.crt', path: 'ca.crt' }] },
+          },
+        ]),
+  ];
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name: snapshotJobName(of.name),
+      namespace: of.namespace,
+      labels,
+      ownerReferences: [
+        {
+          apiVersion: API_VERSION,
+          kind: 'EtcdSnapshot',
+          name: of.name,
+          uid: of.uid,
+          controller: true,
+          blockOwnerDeletion: false,
+        },
+      ],
+    },
+    spec: {
+      backoffLimit: TRIES_AFTER_THE_FIRST,
+      activeDeadlineSeconds: LONGEST_SECONDS,
+      ttlSecondsAfterFinished: KEPT_SECONDS,
+      podFailurePolicy: {
+        rules: [
+          { action: 'FailJob', onExitCodes: { containerName: 'snapshot', operator: 'In', values: [HOPELESS] } },
+          // A drain is no failure of the snapshot.
+          { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+        ],
+      } as NonNullable<Job['spec']>['podFailurePolicy'] & object,
+      template: {
+        metadata: { labels },
+        spec: {
+          restartPolicy: 'Never',
+          automountServiceAccountToken: s3?.serviceAccountName !== undefined,
+          ...(s3?.serviceAccountName === undefined ? {} : { serviceAccountName: s3.serviceAccountName }),
+          enableServiceLinks: false,
+          ...(of.imagePullSecrets === undefined ? {} : { imagePullSecrets: [...of.imagePullSecrets] }),
+          securityContext: {
+            runAsNonRoot: true,
+            runAsUser: 65532,
+            runAsGroup: 65532,
+            fsGroup: 65532,
+            fsGroupChangePolicy: 'OnRootMismatch',
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+          containers: [
+            {
+              name: 'snapshot',
+              image: of.agentImage,
+              imagePullPolicy: 'IfNotPresent',
+              args: ['agent', 'snapshot'],
+              env,
+              ports: [{ name: 'progress', containerPort: AGENT_PORT, protocol: 'TCP' }],
+              resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } },
+              // Only what is written here for us; of a crash the log's end.
+              terminationMessagePolicy: 'FallbackToLogsOnError',
+              securityContext: {
+                allowPrivilegeEscalation: false,
+                readOnlyRootFilesystem: true,
+                capabilities: { drop: ['ALL'] },
+              },
+              ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
+            },
+          ],
+          ...(volumes.length === 0 ? {} : { volumes }),
+        },
+      },
+    },
+  };
+};

@@ -1,0 +1,258 @@
+/**
+ * What to do next about one EtcdSnapshot, and what its status says. Pure. The Job does the work and can be made again at any
+ * time: it writes under a key that carries this object's UID, and finds what an earlier try has finished.
+ */
+import type { EtcdSnapshotSpec, EtcdSnapshotStatus } from '../../../api/etcdsnapshot.gen.ts';
+import type { Reason } from '../../../api/reasons.ts';
+import type { Fact, Instant } from '../observed.ts';
+import type { SnapshotManifest } from './manifest.ts';
+
+/** What the agent left in its container's termination message. */
+export type AgentReport =
+  | { readonly done: true; readonly uri: string; readonly key: string; readonly manifest: SnapshotManifest }
+  | { readonly done: false; readonly reason: string; readonly message: string };
+
+export type SeenJob = {
+  readonly uid: string;
+  readonly deleting: boolean;
+  readonly createdAt: Instant;
+  readonly state: 'running' | 'complete' | 'failed';
+  /** Kubernetes' words about a failed Job. */
+  readonly message: string | undefined;
+  /** Of its newest Pod that ended; unknown where the Pod cannot be read any more. */
+  readonly report: Fact<AgentReport>;
+  /** Why its Pod does not run, if it does not: image, volume, scheduling. */
+  readonly waiting: string | undefined;
+};
+
+export type SnapshotProgress = { readonly bytes: bigint; readonly expected: bigint };
+
+export type SeenSource = { readonly member: string; readonly url: string };
+
+export type SeenCluster = {
+  readonly clusterUID: string;
+  /** etcd's; absent before the cluster has formed. */
+  readonly clusterID: string | undefined;
+  readonly paused: boolean;
+  readonly deleting: boolean;
+  /** Members that are open to clients now. */
+  readonly sources: readonly SeenSource[];
+};
+
+export type SnapshotObserved = {
+  readonly now: Instant;
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly deleting: boolean;
+  readonly spec: EtcdSnapshotSpec;
+  readonly status: EtcdSnapshotStatus;
+  readonly cluster: SeenCluster | undefined;
+  readonly job: SeenJob | undefined;
+  /** Asked of the agent while it runs. */
+  readonly progress: SnapshotProgress | undefined;
+  /** The image that the agent runs from; absent where the runtime was not told. */
+  readonly agentImage: string | undefined;
+};
+
+export type SnapshotStep =
+  | { readonly do: 'Wait'; readonly recheckMs?: number }
+  | {
+      readonly do: 'CreateJob';
+      readonly sources: readonly SeenSource[];
+      readonly clusterID: string;
+      readonly clusterUID: string;
+    }
+  | { readonly do: 'Nothing' };
+
+export type SnapshotDecision = {
+  readonly step: SnapshotStep;
+  /** Undefined where nothing changes. */
+  readonly status: EtcdSnapshotStatus | undefined;
+};
+
+const RECHECK_MS = 5_000;
+/** How often progress is written: it is for people who look, and each write goes to every watcher. */
+const PROGRESS_MS = 3_000;
+
+type Said = { readonly status: 'True' | 'False'; readonly reason: Reason; readonly message: string };
+
+const FINAL = new Set(['Complete', 'Failed']);
+
+const failures: Record<string, Reason> = {
+  AccessDenied: 'StoreAccessDenied',
+  BucketMissing: 'StoreMissing',
+  NotFound: 'StoreMissing',
+  TakenByOther: 'StoreKeyTaken',
+  Full: 'StoreFull',
+  ClockSkew: 'StoreClockSkew',
+  Unreachable: 'StoreUnreachable',
+  Unavailable: 'StoreUnreachable',
+  Refused: 'StoreRefused',
+  DatabaseDamaged: 'SnapshotDamaged',
+  NoSource: 'NoSnapshotSource',
+};
+
+const withCondition = (
+  seen: SnapshotObserved,
+  said: Said,
+  change: Partial<EtcdSnapshotStatus>,
+): EtcdSnapshotStatus | undefined => {
+  const before = seen.status.conditions?.find(({ type }) => type === 'Ready');
+  const moved = before === undefined || before.status !== said.status;
+  const next: EtcdSnapshotStatus = {
+    ...seen.status,
+    ...change,
+    observedGeneration: seen.generation,
+    conditions: [
+      {
+        type: 'Ready',
+        status: said.status,
+        reason: said.reason,
+        message: said.message.slice(0, 1_000),
+        lastTransitionTime: moved ? new Date(seen.now).toISOString() : before.lastTransitionTime,
+        observedGeneration: seen.generation,
+      },
+    ],
+  };
+  return JSON.stringify(next) === JSON.stringify(seen.status) ? undefined : next;
+};
+
+const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))}s`;
+
+const pending = (seen: SnapshotObserved, reason: Reason, message: string): SnapshotDecision => ({
+  step: { do: 'Wait', recheckMs: RECHECK_MS },
+  status: withCondition(seen, { status: 'False', reason, message }, { phase: 'Pending' }),
+});
+
+const failed = (seen: SnapshotObserved, reason: Reason, message: string): SnapshotDecision => {
+  const { progress: _, ...rest } = seen.status;
+  return {
+    step: { do: 'Nothing' },
+    status: withCondition(
+      { ...seen, status: rest },
+      { status: 'False', reason, message },
+      { phase: 'Failed', completionTime: new Date(seen.now).toISOString() },
+    ),
+  };
+};
+
+const complete = (
+  seen: SnapshotObserved,
+  { uri, manifest }: Extract<AgentReport, { done: true }>,
+): SnapshotDecision => {
+  const { progress: _, ...rest } = seen.status;
+  const began = rest.startTime === undefined ? seen.now : Date.parse(rest.startTime);
+  const ended = Date.parse(manifest.takenAt);
+  return {
+    step: { do: 'Nothing' },
+    status: withCondition(
+      { ...seen, status: rest },
+      { status: 'True', reason: 'SnapshotStored', message: `stored and verified: ${uri}` },
+      {
+        phase: 'Complete',
+        artifact: { uri, sizeBytes: Number(manifest.sizeBytes), checksum: `sha256:${manifest.sha256}` },
+        revision: manifest.revision,
+        etcdVersion: manifest.etcdVersion,
+        clusterID: manifest.clusterID,
+        member: manifest.member,
+        memberID: manifest.memberID,
+        completionTime: manifest.takenAt,
+        duration: seconds(ended - began),
+      },
+    ),
+  };
+};
+
+const running = (seen: SnapshotObserved, job: SeenJob): SnapshotDecision => {
+  const began = job.createdAt;
+  const base: Partial<EtcdSnapshotStatus> = {
+    phase: 'Started',
+    startTime: seen.status.startTime ?? new Date(began).toISOString(),
+  };
+  if (job.waiting !== undefined) {
+    return {
+      step: { do: 'Wait', recheckMs: RECHECK_MS },
+      status: withCondition(seen, { status: 'False', reason: 'SnapshotJobWaiting', message: job.waiting }, base),
+    };
+  }
+  const { progress } = seen;
+  const retried =
+    job.report.known && !job.report.value.done ? `; the try before failed: ${job.report.value.message}` : '';
+  return {
+    step: { do: 'Wait', recheckMs: PROGRESS_MS },
+    status: withCondition(
+      seen,
+      { status: 'False', reason: 'SnapshotRunning', message: `the snapshot is being taken${retried}` },
+      {
+        ...base,
+        ...(progress === undefined
+          ? {}
+          : {
+              progress: {
+                bytes: Number(progress.bytes),
+                expectedBytes: Number(progress.expected),
+                bytesPerSecond: Math.round(Number(progress.bytes) / Math.max(1, (seen.now - began) / 1_000)),
+              },
+            }),
+      },
+    ),
+  };
+};
+
+export const planSnapshot = (seen: SnapshotObserved): SnapshotDecision => {
+  const { status, job, cluster } = seen;
+  // What is stored stays, and what is recorded is final: a snapshot never happens twice.
+  if (seen.deleting || FINAL.has(status.phase ?? '')) return { step: { do: 'Nothing' }, status: undefined };
+
+  if (job !== undefined && !job.deleting) {
+    if (job.state === 'running') return running(seen, job);
+    if (!job.report.known) {
+      return job.state === 'failed'
+        ? failed(seen, 'SnapshotFailed', `${job.message ?? 'its Job failed'}; ${job.report.why}`)
+        : // It ended well and its Pod is gone: another Job finds what was stored and tells.
+          {
+            step: { do: 'Wait', recheckMs: RECHECK_MS },
+            status: withCondition(
+              seen,
+              { status: 'False', reason: 'SnapshotRunning', message: `the result is not readable: ${job.report.why}` },
+              {},
+            ),
+          };
+    }
+    const report = job.report.value;
+    if (report.done) return complete(seen, report);
+    return failed(seen, failures[report.reason] ?? 'SnapshotFailed', report.message);
+  }
+
+  const { clusterRef } = seen.spec;
+  if (cluster === undefined || cluster.deleting) {
+    return pending(seen, 'ClusterNotFound', `there is no EtcdCluster ${clusterRef.name} in this namespace`);
+  }
+  if (cluster.paused) {
+    return pending(seen, 'ClusterPaused', `EtcdCluster ${clusterRef.name} is paused (replicas 0): no member runs`);
+  }
+  if (cluster.clusterID === undefined) {
+    return pending(seen, 'NoSnapshotSource', `EtcdCluster ${clusterRef.name} has not formed yet`);
+  }
+  if (cluster.sources.length === 0) {
+    return pending(seen, 'NoSnapshotSource', `no member of EtcdCluster ${clusterRef.name} serves`);
+  }
+  if (seen.agentImage === undefined) {
+    return pending(
+      seen,
+      'AgentImageUnknown',
+      'the runtime was not told which image the Job runs: set --agent-image in its Deployment',
+    );
+  }
+  if (job !== undefined) return { step: { do: 'Wait', recheckMs: 1_000 }, status: undefined };
+  return {
+    step: {
+      do: 'CreateJob',
+      sources: cluster.sources,
+      clusterID: cluster.clusterID,
+      clusterUID: cluster.clusterUID,
+    },
+    status: undefined,
+  };
+};
