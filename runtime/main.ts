@@ -7,6 +7,7 @@ import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.
 import { pino } from 'pino';
 import type { EtcdMember } from '../api/etcdmember.gen.ts';
 import { API_VERSION, LABELS } from '../api/names.ts';
+import { askProgress } from './adapters/agent-progress.ts';
 import { createEtcdClients } from './adapters/etcd/clients.ts';
 import { createEventRecorder } from './adapters/kube/events.ts';
 import { kubeAccess } from './adapters/kube/kube-access.ts';
@@ -18,8 +19,10 @@ import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
 import { createMetrics } from './controllers/metrics.ts';
 import { seenNode, trimNode } from './controllers/observe-nodes.ts';
 import { createPasses } from './controllers/pass.ts';
+import { passOverSnapshot, type SnapshotWorld, snapshotKind } from './controllers/snapshots.ts';
 import { createWorkQueue } from './controllers/work-queue.ts';
 import { clusterKey, clusterOf, kinds, type World } from './controllers/world.ts';
+import { SNAPSHOT_LABEL } from './core/snapshots/snapshot-job.ts';
 import { type KubeObject, resources, type Stored } from './ports/kube.ts';
 
 const positive = (text: string): number => {
@@ -34,6 +37,7 @@ const options = new Command('etcd-operator-runtime')
   .option('--clusters <glob>', 'act on clusters whose namespace/name matches, such as staging-*/*; absent: all', '*/*')
   .option('--lease-namespace <name>', 'where the leader lease lives; absent: the namespace of the Pod')
   .option('--lease-name <name>', 'name of the leader lease', 'etcd-operator-runtime')
+  .option('--agent-image <image>', 'image of this runtime, for the Jobs it makes; absent: no snapshots')
   .option('--health-address <address>', 'where /livez and /readyz are served', ':8081')
   .option('--metrics-address <address>', 'where /metrics is served', ':8080')
   .option('--workers <number>', 'clusters worked on at a time', positive, 8)
@@ -46,6 +50,7 @@ const options = new Command('etcd-operator-runtime')
     clusters: string;
     leaseNamespace?: string;
     leaseName: string;
+    agentImage?: string;
     healthAddress: string;
     metricsAddress: string;
     workers: number;
@@ -136,7 +141,13 @@ const caches = {
   budgets: watch(resources.poddisruptionbudgets, keyByLabel, LABELS.cluster),
   nodes: watch<Node>(resources.nodes, () => undefined, undefined, trimNode),
 };
-const watches = Object.values(caches) as readonly Pick<
+const snapshotCaches = {
+  snapshots: watch(snapshotKind, ({ metadata, spec }) =>
+    clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
+  ),
+  jobs: watch(resources.jobs, ({ metadata }) => metadata.labels?.[SNAPSHOT_LABEL], SNAPSHOT_LABEL),
+};
+const watches = Object.values({ ...caches, ...snapshotCaches }) as readonly Pick<
   WatchCache<KubeObject>,
   'resource' | 'hasSynced' | 'silentMs' | 'stuckMs' | 'stop' | 'synced'
 >[];
@@ -158,6 +169,13 @@ const world: World = {
   revisions: new Map(),
   deleted: new Set(),
   patience: { nodeMs: options.nodePatience * 1_000, memoryNodeMs: options.memoryNodePatience * 1_000 },
+};
+
+const snapshotWorld: SnapshotWorld = {
+  ...world,
+  caches: { ...caches, ...snapshotCaches },
+  agentImage: options.agentImage,
+  askProgress,
 };
 
 let leading = false;
@@ -238,6 +256,19 @@ const queue = createWorkQueue({
   },
 });
 
+const snapshotQueue = createWorkQueue({
+  workers: options.workers,
+  clock,
+  work: (key, signal) => {
+    const { namespace, name } = clusterOf(key);
+    if (snapshotCaches.snapshots.get(namespace, name) === undefined) snapshotQueue.forget(key);
+    return passOverSnapshot(snapshotWorld, namespace, name, signal);
+  },
+  onOutcome: ({ key, error, failures }) => {
+    if (error !== undefined) log.error({ snapshot: key, failures, err: error }, 'pass over a snapshot failed');
+  },
+});
+
 const health = await serveHealth(endpoints, options.healthAddress);
 const metricsServer = await serveMetrics(endpoints, options.metricsAddress);
 
@@ -256,7 +287,7 @@ const stop = async (why: string): Promise<void> => {
   if (stopping) return;
   stopping = true;
   log.info({ why }, 'stopping');
-  await queue.stop();
+  await Promise.all([queue.stop(), snapshotQueue.stop()]);
   await events.flush();
   await lease.release();
   await Promise.all(watches.map((cache) => cache.stop()));
@@ -299,3 +330,14 @@ caches.nodes.onChange(({ name }, before, after) => {
 });
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));
+
+const enqueueSnapshot = (namespace: string, name: string): void => {
+  const key = clusterKey({ namespace, name });
+  if (matchesGlob(key, options.clusters)) snapshotQueue.enqueue(key);
+};
+snapshotCaches.snapshots.onChange(({ namespace, name }) => enqueueSnapshot(namespace, name));
+snapshotCaches.jobs.onChange(({ namespace }, before, after) => {
+  const name = (after ?? before)?.metadata.labels?.[SNAPSHOT_LABEL];
+  if (name !== undefined) enqueueSnapshot(namespace, name);
+});
+for (const { metadata } of snapshotCaches.snapshots.list()) enqueueSnapshot(metadata.namespace ?? '', metadata.name);
