@@ -17,6 +17,7 @@ export type InstallOptions = {
 export type Installed = { readonly runtimeImage: string; readonly functionPackage: string };
 
 const definition = 'etcdclusters.etcd-operator.cozystack.io';
+const ownKinds = ['etcdmembers', 'etcdquorums', 'etcdsnapshots'];
 
 /**
  * Builds what changed, brings it to the cluster and waits until a claim can be applied. Doing it again when nothing changed
@@ -129,7 +130,7 @@ async function waitUntilReady(cluster: Cluster, wanted: Installed, timeoutMs: nu
   const definitions = async (): Promise<void> => {
     await wait(`xrd/${definition}`, 'condition=Established');
     await Promise.all(
-      [definition, 'etcdmembers.etcd-operator.cozystack.io', 'etcdquorums.etcd-operator.cozystack.io'].map((name) =>
+      [definition, ...ownKinds.map((plural) => `${plural}.etcd-operator.cozystack.io`)].map((name) =>
         wait(`crd/${name}`, 'condition=Established'),
       ),
     );
