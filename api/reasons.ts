@@ -110,7 +110,8 @@ export const REASONS = {
   NoSnapshotSource: 'No member can be asked for its database. See the conditions of the EtcdCluster.',
   ClusterNotFound: 'There is no such EtcdCluster in this namespace. Correct spec.clusterRef.',
   ClusterPaused: 'A paused cluster serves nobody. Raise replicas, then the snapshot is taken.',
-  AgentImageUnknown: 'The runtime does not know the image of its Jobs. Set --agent-image in its Deployment.',
+  AgentImageUnknown:
+    'The runtime runs outside a cluster and does not know the image of its Jobs. Give it --agent-image.',
   StoreAccessDenied: 'The store refuses the credentials. Correct the Secret, then make another EtcdSnapshot.',
   StoreMissing: 'The bucket or volume does not exist. Create it, then make another EtcdSnapshot.',
   StoreKeyTaken: 'Another snapshot lies under the key. Choose another prefix.',

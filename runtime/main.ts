@@ -18,6 +18,7 @@ import { systemClock } from './adapters/system-clock.ts';
 import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
 import { createMetrics } from './controllers/metrics.ts';
 import { seenNode, trimNode } from './controllers/observe-nodes.ts';
+import { ownImage } from './controllers/own-image.ts';
 import { createPasses } from './controllers/pass.ts';
 import { passOverSnapshot, type SnapshotWorld, snapshotKind } from './controllers/snapshots.ts';
 import { createWorkQueue } from './controllers/work-queue.ts';
@@ -37,7 +38,7 @@ const options = new Command('etcd-operator-runtime')
   .option('--clusters <glob>', 'act on clusters whose namespace/name matches, such as staging-*/*; absent: all', '*/*')
   .option('--lease-namespace <name>', 'where the leader lease lives; absent: the namespace of the Pod')
   .option('--lease-name <name>', 'name of the leader lease', 'etcd-operator-runtime')
-  .option('--agent-image <image>', 'image of this runtime, for the Jobs it makes; absent: no snapshots')
+  .option('--agent-image <image>', 'what Jobs and seeding Pods run from; absent: the image of this Pod')
   .option('--health-address <address>', 'where /livez and /readyz are served', ':8081')
   .option('--metrics-address <address>', 'where /metrics is served', ':8080')
   .option('--workers <number>', 'clusters worked on at a time', positive, 8)
@@ -171,10 +172,12 @@ const world: World = {
   patience: { nodeMs: options.nodePatience * 1_000, memoryNodeMs: options.memoryNodePatience * 1_000 },
 };
 
+const agentImage =
+  options.agentImage ?? (await ownImage(kube, { namespace: access.namespace, pod: process.env.POD_NAME }));
 const snapshotWorld: SnapshotWorld = {
   ...world,
   caches: { ...caches, ...snapshotCaches },
-  agentImage: options.agentImage,
+  agentImage,
   askProgress,
 };
 

@@ -10,6 +10,7 @@ import { createMemberClient } from '../adapters/etcd/member-client.ts';
 import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
 import { saveSnapshot } from './saved-snapshot.ts';
+import { snapshotCommand } from './snapshot-command.ts';
 
 const RESULT = 'saved.json';
 const ASK_AGAIN_MS = 500;
@@ -40,7 +41,9 @@ const answerOf = async (client: EtcdMemberClient): Promise<EtcdMemberStatus> => 
   }
 };
 
-const program = new Command('agent').description('Fills the volume of a new etcd member.');
+const program = new Command('agent').description(
+  'What runs in the Pods that the runtime makes beside the members: seeding and snapshots.',
+);
 
 program
   .command('copy')
@@ -90,6 +93,13 @@ program
     await rm(join(work, 'copy'), { recursive: true, force: true });
     await writeFile(message, result);
     process.stdout.write(`${result}\n`);
+  });
+
+program
+  .command('snapshot')
+  .description('take the snapshot that the environment orders, and store it')
+  .action(async () => {
+    process.exitCode = await snapshotCommand();
   });
 
 try {

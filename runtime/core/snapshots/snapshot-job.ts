@@ -3,6 +3,7 @@ import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { EnvVar, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
 import { API_VERSION, GROUP } from '../../../api/names.ts';
+import { AGENT } from '../seeding.ts';
 import type { SeenSource } from './snapshot-plan.ts';
 
 /** On the Job and its Pod: name of the EtcdSnapshot. Never a label that a Service of the cluster selects. */
@@ -151,7 +152,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
               name: 'snapshot',
               image: of.agentImage,
               imagePullPolicy: 'IfNotPresent',
-              args: ['agent', 'snapshot'],
+              command: [...AGENT, 'snapshot'],
               env,
               ports: [{ name: 'progress', containerPort: AGENT_PORT, protocol: 'TCP' }],
               resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } },

@@ -242,7 +242,7 @@ export const planSnapshot = (seen: SnapshotObserved): SnapshotDecision => {
     return pending(
       seen,
       'AgentImageUnknown',
-      'the runtime was not told which image the Job runs: set --agent-image in its Deployment',
+      'the runtime does not know which image the Job should run: start it with --agent-image',
     );
   }
   if (job !== undefined) return { step: { do: 'Wait', recheckMs: 1_000 }, status: undefined };
