@@ -7,7 +7,7 @@ import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
  */
 export type EtcdSnapshotDestinationS3Checksums = 'WhenRequired' | 'WhenSupported';
 /**
- * AES256 for keys of the server
+ * AES256 for keys of the server, aws:kms for a key of its key service.
  */
 export type EtcdSnapshotDestinationS3ServerSideEncryptionMode = 'AES256' | 'aws:kms';
 /**
@@ -67,7 +67,7 @@ export interface EtcdSnapshotDestinationS3CaBundleSecretRef {
  */
 export interface EtcdSnapshotDestinationS3ServerSideEncryption {
   /**
-   * AES256 for keys of the server
+   * AES256 for keys of the server, aws:kms for a key of its key service.
    */
   mode: EtcdSnapshotDestinationS3ServerSideEncryptionMode;
   /**
@@ -203,7 +203,7 @@ export interface EtcdSnapshotCondition {
    */
   status: EtcdSnapshotConditionStatus;
   /**
-   * One word
+   * One word, the same in events, logs and metrics.
    */
   reason: string;
   /**

@@ -344,3 +344,9 @@ snapshotCaches.jobs.onChange(({ namespace }, before, after) => {
   if (name !== undefined) enqueueSnapshot(namespace, name);
 });
 for (const { metadata } of snapshotCaches.snapshots.list()) enqueueSnapshot(metadata.namespace ?? '', metadata.name);
+// A snapshot that could not be taken yet may be possible now.
+caches.quorums.onChange(({ namespace, name }) => {
+  for (const { metadata, status } of snapshotCaches.snapshots.byIndex(clusterKey({ namespace, name }))) {
+    if (status?.phase === undefined || status.phase === 'Pending') enqueueSnapshot(namespace, metadata.name);
+  }
+});

@@ -169,7 +169,7 @@ function prepare(needs: readonly Need[]): Ready {
   const local = namedKubeconfig(process.env) === undefined;
   const begun =
     local && needs.some((need) => need !== 'nothing')
-      ? script([join(root, 'test/cluster/cli.ts'), 'up'], progress)
+      ? script([join(root, 'test/cluster/cli.ts'), 'up', '--with', 'cert-manager,s3'], progress)
       : Promise.resolve(0);
   let operator: Promise<void> | undefined;
   const install = async (): Promise<void> => {

@@ -1,0 +1,154 @@
+/** EtcdSnapshots as users make them: to a bucket and to a volume, and each way in which one can fail. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import type { PersistentVolumeClaim, Secret } from 'kubernetes-types/core/v1.js';
+import type { EtcdSnapshot, EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
+import { API_VERSION, clientServiceName } from '../../../api/names.ts';
+import { createS3Store } from '../../../runtime/adapters/s3/s3-store.ts';
+import { readManifest } from '../../../runtime/agent/take-snapshot.ts';
+import { claim, podOf, ready } from '../claim.ts';
+import { put } from '../client.ts';
+import { eventually, notYet } from '../eventually.ts';
+import { leaderAndFollower, reachable } from '../identity.ts';
+import { connected, inNamespace, type Place, refusal, seenKinds } from '../place.ts';
+
+const { cluster } = await connected();
+const s3 = cluster.s3;
+const bucket = 'e2e-snapshots';
+
+const snapshot = (name: string, destination: EtcdSnapshotSpec['destination'], of = 'demo'): EtcdSnapshot => ({
+  apiVersion: API_VERSION,
+  kind: 'EtcdSnapshot',
+  metadata: { name },
+  spec: { clusterRef: { name: of }, destination },
+});
+
+const ended = (place: Place, name: string): Promise<NonNullable<EtcdSnapshot['status']>> =>
+  eventually(
+    `snapshot ${name} has come to an end`,
+    async () => {
+      const { status } = (await place.get(seenKinds.etcdsnapshots, name)) ?? notYet('it is not there');
+      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+      if (status?.phase !== 'Complete' && status?.phase !== 'Failed') {
+        notYet(`${status?.phase}: ${ready?.reason} ${ready?.message}`);
+      }
+      return status ?? notYet('no status');
+    },
+    { deadlineMs: 90_000 },
+  );
+
+const waits = (place: Place, name: string, reason: string): Promise<void> =>
+  eventually(`snapshot ${name} waits for ${reason}`, async () => {
+    const { status } = (await place.get(seenKinds.etcdsnapshots, name)) ?? notYet('it is not there');
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    if (status?.phase !== 'Pending' || ready?.reason !== reason) notYet(`${status?.phase} ${ready?.reason}`);
+  });
+
+const store = s3 ?? { endpoint: '', hostEndpoint: '', accessKey: '', secretKey: '', region: '' };
+
+describe('an EtcdSnapshot', { skip: s3 === undefined ? 'needs an S3 server' : false }, () => {
+  const credentials = { accessKeyId: store.accessKey, secretAccessKey: store.secretKey };
+  const to = (change: object = {}): EtcdSnapshotSpec['destination'] => ({
+    s3: {
+      endpoint: store.endpoint,
+      bucket,
+      key: 'backups',
+      region: store.region,
+      credentialsSecretRef: { name: 's3' },
+      ...change,
+    },
+  });
+  const secret = (name: string, secretKey: string): Secret => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name },
+    stringData: { AWS_ACCESS_KEY_ID: store.accessKey, AWS_SECRET_ACCESS_KEY: secretKey },
+  });
+
+  test(
+    'is stored with its manifest in a bucket and on a volume, from a follower, and fails or waits with a reason else',
+    inNamespace('snapshot', async (place, t) => {
+      const admin = new S3Client({
+        endpoint: store.hostEndpoint,
+        region: store.region,
+        credentials,
+        forcePathStyle: true,
+      });
+      await admin.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: Error) => {
+        if (!error.name.startsWith('BucketAlready')) throw error;
+      });
+      admin.destroy();
+      const volume: PersistentVolumeClaim = {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'backups' },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      };
+      await place.apply(secret('s3', store.secretKey), secret('wrong', 'not-the-key'), volume);
+      // Before the cluster is there: a snapshot waits for it.
+      await place.apply(snapshot('to-s3', to()));
+      await waits(place, 'to-s3', 'ClusterNotFound');
+      await place.apply(claim('demo'));
+      await ready(place, 'demo');
+      const { leader, follower } = await leaderAndFollower(place, 'demo');
+      const [pod] = reachable([await podOf(place, follower)]);
+      assert.ok(pod !== undefined);
+      for (let key = 0; key < 20; key += 1) await put(place, pod, `key-${key}`, 'value'.repeat(1_000));
+
+      await place.apply(
+        snapshot('to-volume', { pvc: { claimName: 'backups', subPath: 'etcd' } }),
+        snapshot('again', to()),
+        snapshot('wrong-key', to({ credentialsSecretRef: { name: 'wrong' } })),
+        snapshot('no-bucket', to({ bucket: 'no-such-bucket' })),
+        snapshot('no-secret', to({ credentialsSecretRef: { name: 'absent' } })),
+        snapshot('nobody', to(), 'nobody'),
+      );
+      const again = await ended(place, 'again');
+      assert.equal(again.phase, 'Complete', JSON.stringify(again.conditions));
+      assert.notEqual(again.member, leader, 'the leader has enough to do');
+      assert.ok(BigInt(again.revision ?? '0') >= 21n, `revision ${again.revision}`);
+      const [, key = ''] = /^s3:\/\/e2e-snapshots\/(.*)$/.exec(again.artifact?.uri ?? '') ?? [];
+      const objects = createS3Store({ endpoint: store.hostEndpoint, bucket, region: store.region, credentials });
+      const manifest = await readManifest(objects, key);
+      objects.close();
+      assert.equal(`sha256:${manifest.sha256}`, again.artifact?.checksum);
+      assert.equal(manifest.sizeBytes, String(again.artifact?.sizeBytes));
+      t.diagnostic(`${again.artifact?.uri}, ${again.artifact?.sizeBytes} bytes, ${again.duration}`);
+
+      assert.equal((await ended(place, 'to-s3')).phase, 'Complete');
+      const onVolume = await ended(place, 'to-volume');
+      assert.equal(onVolume.phase, 'Complete', JSON.stringify(onVolume.conditions));
+      assert.match(onVolume.artifact?.uri ?? '', /^pvc:\/\/backups\/etcd\/.*\.db$/);
+
+      for (const [name, reason] of [
+        ['wrong-key', 'StoreAccessDenied'],
+        ['no-bucket', 'StoreMissing'],
+      ] as const) {
+        const { phase, conditions } = await ended(place, name);
+        assert.deepEqual([phase, conditions?.[0]?.reason], ['Failed', reason], name);
+        assert.ok(!JSON.stringify(conditions).includes('not-the-key'), 'no secret is told');
+      }
+      await waits(place, 'nobody', 'ClusterNotFound');
+      await eventually('a Secret that is missing is named', async () => {
+        const { status } = (await place.get(seenKinds.etcdsnapshots, 'no-secret')) ?? notYet('it is not there');
+        const { reason, message } = status?.conditions?.[0] ?? notYet('no condition');
+        if (reason !== 'SnapshotJobWaiting' || !message?.includes('absent')) notYet(`${reason}: ${message}`);
+      });
+
+      const refused = await refusal(
+        place.kubectl(['patch', 'etcdsnapshot/again', '--type=merge', '-p', '{"spec":{"clusterRef":{"name":"x"}}}']),
+      );
+      assert.match(refused, /the spec of a snapshot cannot change/);
+
+      const slices = await place.list(
+        seenKinds.endpointslices,
+        `kubernetes.io/service-name in (demo,${clientServiceName('demo')})`,
+      );
+      const targets = slices.flatMap(({ endpoints }) =>
+        (endpoints ?? []).map(({ targetRef }) => targetRef?.name ?? ''),
+      );
+      assert.ok(targets.length >= 6 && targets.every((name) => name.startsWith('demo-')), targets.join(', '));
+    }),
+  );
+});
