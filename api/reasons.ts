@@ -61,6 +61,14 @@ export const REASONS = {
     "The member's data differs from the others' at the same revision. It will not serve; the others keep serving.",
   NotAnswering:
     'etcd runs and does not answer. The kubelet restarts it by its liveness probe within two minutes; if that repeats, look at the disk and the CPU limit.',
+  SpaceLow:
+    'The database nears its quota, at which etcd refuses every write. Delete keys, let etcd compact (options.autoCompactionRetention), or raise options.quotaBackendBytes.',
+  SpaceFragmented:
+    'The database file is much larger than what it holds. It is defragmented by itself when the quota is reached.',
+  SpaceExhausted:
+    'The database has reached its quota and etcd refuses every write. Delete keys and compact (etcdctl compact), or raise options.quotaBackendBytes. What that frees is given back and the alarm disarmed by itself.',
+  CorruptAlarm:
+    'etcd has found that data differs between members and refuses every write. Where a majority agrees, the member that differs is replaced and the alarm disarmed by itself. Otherwise find out which data is right, from the hashes in the message, and delete the EtcdMembers that are wrong.',
   CrashLooping: 'etcd ends again and again. The message has its last words.',
 
   // Certificates

@@ -18,6 +18,7 @@ import {
   ROLE_VOTER,
   voterSelector,
 } from '../../api/names.ts';
+import type { Reason } from '../../api/reasons.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
 import type { Observed } from '../core/observed.ts';
 import type { Decision } from '../core/plan.ts';
@@ -567,6 +568,36 @@ const growVolumes = async (
   return DONE;
 };
 
+/** Long enough for a slow disk: a defragmentation goes on in etcd when its caller has given up, and nobody is told how it ends. */
+const defragmentationMs = (inUse: bigint): number => 60_000 + Number(inUse / 5_000n);
+
+const countRepair = async (
+  scene: Scene,
+  repair: { readonly member: string; readonly cause: Reason } | undefined,
+): Promise<void> => {
+  if (repair === undefined) return;
+  await changeQuorum(scene, { repairs: withRepair(scene.decision.situation, repair.member, repair.cause) });
+};
+
+const defragment = async (scene: Scene, step: Extract<Step, { do: 'Defragment' }>): Promise<Outcome> => {
+  const ip = scene.seen.members.flatMap(({ pods }) => pods).find(({ uid }) => uid === step.pod.uid)?.ip;
+  if (ip === undefined) return DONE;
+  await countRepair(scene, step.repair);
+  const client = scene.world.etcd.at({ url: clientAddress(ip) });
+  return membershipCall([client], () =>
+    client.defragment({ signal: scene.signal, deadlineMs: defragmentationMs(step.inUse) }),
+  );
+};
+
+const disarm = async (scene: Scene, step: Extract<Step, { do: 'Disarm' }>): Promise<Outcome> => {
+  await countRepair(scene, step.repair);
+  for (const alarm of step.alarms) {
+    const outcome = await membershipCall(speakers(scene), (client) => client.disarm(alarm, { signal: scene.signal }));
+    if (outcome.was !== 'done') return outcome;
+  }
+  return DONE;
+};
+
 const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
   const { world, seen, signal, decision } = scene;
   switch (step.do) {
@@ -635,10 +666,7 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return ASKED_TO_GO;
     }
     case 'DeletePods':
-      if (step.repair !== undefined) {
-        const { member, cause } = step.repair;
-        await changeQuorum(scene, { repairs: withRepair(decision.situation, member, cause) });
-      }
+      await countRepair(scene, step.repair);
       await deletePods(scene, step.pods);
       return ASKED_TO_GO;
     case 'SetBudget':
@@ -702,6 +730,10 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
         ),
       ]);
       return DONE;
+    case 'Defragment':
+      return defragment(scene, step);
+    case 'Disarm':
+      return disarm(scene, step);
     case 'GrowVolumes':
       return growVolumes(scene, step.volumes);
     case 'LetGo':

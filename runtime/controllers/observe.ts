@@ -20,6 +20,7 @@ import {
 import { restartPart } from '../core/template-metadata.ts';
 import type { EtcdMemberClient, EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
+import { createDataHashes, type DataHashes } from './data-hashes.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
@@ -317,18 +318,39 @@ export const needsExactness = (
   );
 };
 
+const hashesOf = new WeakMap<World, DataHashes>();
+
+const withHashes = async <T extends { readonly seen: SeenPod }>(
+  world: World,
+  key: string,
+  pods: readonly T[],
+  signal: AbortSignal,
+): Promise<readonly T[]> => {
+  const hashes = hashesOf.get(world) ?? createDataHashes(world.etcd, () => world.clock.elapsed());
+  hashesOf.set(world, hashes);
+  const urlOf = ({ ip }: SeenPod): string | undefined => (ip === undefined ? undefined : clientAddress(ip));
+  const seen = await hashes(
+    key,
+    pods.map((pod) => pod.seen),
+    urlOf,
+    signal,
+  );
+  return pods.map((pod, i) => ({ ...pod, seen: seen[i] ?? pod.seen }));
+};
+
 export const observe = async (world: World, cluster: ClusterName, signal: AbortSignal): Promise<Observed> => {
   const { caches } = world;
   const key = clusterKey(cluster);
-  const pods = await Promise.all(
+  const answered = await Promise.all(
     caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, pod, signal) })),
   );
   const volumes = await Promise.all(
     caches.volumes.byIndex(key).map(async (volume) => {
-      const user = pods.find(({ seen }) => seen.name === volume.metadata.name)?.seen;
+      const user = answered.find(({ seen }) => seen.name === volume.metadata.name)?.seen;
       return { volume, seen: await seenVolume(world, volume, user, signal) };
     }),
   );
+  const pods = await withHashes(world, key, answered, signal);
   const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
   const members = caches.members
     .byIndex(key)

@@ -106,6 +106,14 @@ const wordsFor = (step: Step): Words | undefined => {
         reason: step.outcome === 'removed' ? 'Removed' : 'Settled',
         message: `${step.kind} ${step.target}: ${step.outcome}`,
       };
+    case 'Defragment':
+      return { type: 'Normal', reason: 'SpaceFragmented', message: `defragments ${step.target}: ${step.why}` };
+    case 'Disarm':
+      return {
+        type: 'Normal',
+        reason: step.reason,
+        message: `disarms ${step.alarms.map(({ alarm, memberId }) => `${alarm} of ${memberId}`).join(', ')}: ${step.why}`,
+      };
     case 'LetGo':
       return { type: 'Warning', reason: 'Orphaned', message: step.why };
     case 'Teardown':

@@ -196,7 +196,40 @@ const nothingForgotten: Invariant = {
   },
 };
 
+const dataBeforeWrites: Invariant = {
+  name: 'writes are allowed again only once every listed member has room and the same data; one member is defragmented at a time',
+  broken: (s, step) => {
+    if (step.do !== 'Disarm' && step.do !== 'Defragment') return undefined;
+    if (!s.seen.membership.known) return 'the member list is not known';
+    const voters = s.seen.membership.value.members.filter(({ isLearner }) => !isLearner);
+    const slots = voters.map(({ id }) => s.held.find(({ memberID }) => memberID === id));
+    if (step.do === 'Defragment') {
+      const target = slots.find((slot) => slot?.pod?.uid === step.pod.uid);
+      if (target === undefined) return `${step.target} is no voter`;
+      const ill = slots.filter((slot) => slot === undefined || !isHealthyVoter(slot)).length;
+      if (ill > 0) return `${ill} of ${voters.length} voters are not healthy`;
+      return voters.length > 1 && target.memberID === s.leaderID ? `${step.target} leads` : undefined;
+    }
+    for (const { alarm } of step.alarms) {
+      const said = slots.map((slot) => {
+        const { etcd, hash } = slot?.pod ?? {};
+        if (alarm === 'NOSPACE') {
+          const quota = etcd?.known === true ? etcd.value.dbSizeQuota : undefined;
+          return etcd?.known === true && (quota === undefined || etcd.value.dbSize < quota) ? 'room' : undefined;
+        }
+        return hash?.known === true
+          ? `${hash.value.hash}/${hash.value.hashRevision}/${hash.value.compactRevision}`
+          : undefined;
+      });
+      if (said.includes(undefined)) return `not every voter is known to be fit to take writes (${alarm})`;
+      if (new Set(said).size > 1) return 'the data of the voters differs';
+    }
+    return undefined;
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
+  dataBeforeWrites,
   quorumKept,
   oneChange,
   bornOnce,

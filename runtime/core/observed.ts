@@ -4,7 +4,7 @@
  */
 import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import type { EtcdMemberStatus as EtcdAnswer, EtcdMembership } from '../ports/etcd.ts';
+import type { EtcdMemberStatus as EtcdAnswer, EtcdHashKv, EtcdMembership } from '../ports/etcd.ts';
 
 export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string };
 
@@ -77,6 +77,8 @@ export type SeenPod = {
   readonly container: SeenContainer;
   /** What the member at this Pod's address answered. Unknown also while nothing runs there. */
   readonly etcd: Fact<EtcdAnswer>;
+  /** The hash of its data. It reads all of it, so it is only asked for where data is in doubt. */
+  readonly hash?: Fact<EtcdHashKv> | undefined;
 };
 
 export type SeenVolume = {

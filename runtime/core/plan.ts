@@ -4,6 +4,7 @@
  */
 import type { Observed } from './observed.ts';
 import { bootstrap } from './rules/bootstrap.ts';
+import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
 import { admit, configure, dismiss, impostor, record } from './rules/identity.ts';
 import { held, replace, scale, strangers, strays } from './rules/membership.ts';
@@ -12,6 +13,7 @@ import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
 import { pause, revive } from './rules/restart.ts';
 import { grow, relabel, remake, roll, starting } from './rules/rollout.ts';
 import type { Rule } from './rules/rule.ts';
+import { space, spaceExhausted } from './rules/space.ts';
 import { classify, type Situation, sketch } from './situation.ts';
 import type { Step } from './steps.ts';
 
@@ -41,6 +43,8 @@ export const RULES: readonly Rule[] = [
   dataLost,
   quorumLost,
   unknowns,
+  corrupt,
+  space,
   strays,
   strangers,
   replace,
@@ -49,6 +53,7 @@ export const RULES: readonly Rule[] = [
   relabel,
   roll,
   starting,
+  spaceExhausted,
   grow,
 ];
 

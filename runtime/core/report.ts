@@ -7,6 +7,7 @@ import type { EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
+import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import { nodeLoss } from './lost-nodes.ts';
 import type { Instant, SeenPod } from './observed.ts';
@@ -159,6 +160,38 @@ const isSpare = (s: Situation, { member }: Slot): boolean =>
   !member.deleting &&
   [...member.pods, ...member.volumes].every(({ deleting }) => deleting);
 
+/** What etcd's alarms mean for this member. The words hold still while the numbers move. */
+const alarmReport = (s: Situation, slot: Slot): MemberReport | undefined => {
+  const { entry, pod, memberID } = slot;
+  if (!entry.known || entry.value?.isLearner !== false || pod?.container.state !== 'running') return undefined;
+  const alarms = alarmsIn(s);
+  if (alarms.some(({ alarm }) => alarm === 'CORRUPT')) {
+    const said = agreementOf(s)?.said.find((one) => one.slot === slot)?.said;
+    const differs = agreementOf(s)?.differing.includes(slot) === true ? ', which the majority contradicts' : '';
+    return report(
+      'Voter',
+      'CorruptAlarm',
+      `etcd refuses every write, since it found data to differ${said === undefined ? '' : `; hash of ${said}${differs}`}`,
+      true,
+    );
+  }
+  const space = spaceOf(slot);
+  if (space === undefined) return undefined;
+  const quota = bytes(space.quota);
+  const full = alarms.filter(({ alarm }) => alarm === 'NOSPACE');
+  if (full.some(({ memberId }) => memberId === memberID) || (full.length > 0 && !hasRoom(space))) {
+    return report(
+      'Voter',
+      'SpaceExhausted',
+      `etcd refuses every write until all databases have room below their quota, which is ${quota} for this one`,
+      true,
+    );
+  }
+  return slot.serving && full.length === 0 && isNearQuota(space)
+    ? report('Voter', 'SpaceLow', `its database takes more than four fifths of its quota of ${quota}`, true)
+    : undefined;
+};
+
 /** What is to be said of one slot. */
 export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   const { member, incarnation, pod, volume, memory, identity, entry } = slot;
@@ -193,6 +226,8 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   if (s.latch !== undefined && begun && !memory && (volume === undefined || volume.deleting)) {
     return report('Failed', 'VolumeLost', `volume ${incarnationName(member.name, incarnation)} is gone`, true);
   }
+  const alarmed = alarmReport(s, slot);
+  if (alarmed !== undefined) return alarmed;
   if (slot.serving) return report('Voter', 'Serving', 'it serves clients');
   const joined =
     member.status.phase === 'Voter' || member.status.phase === 'Restarting' || slot.volume?.memberID !== undefined;
@@ -297,6 +332,9 @@ const TROUBLE = new Set<string>([
   'DataCorrupt',
   'DataDiffers',
   'VolumeFull',
+  'SpaceLow',
+  'SpaceExhausted',
+  'CorruptAlarm',
   'CrashLooping',
   'VersionUnsupported',
   'ForeignData',
@@ -377,7 +415,11 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   );
   const outdated = s.held.filter(isOutdated).length;
   const whole =
-    phase === 'Running' && serving === replicas && s.quorum?.status.operation === undefined && outdated === 0;
+    phase === 'Running' &&
+    serving === replicas &&
+    s.quorum?.status.operation === undefined &&
+    outdated === 0 &&
+    alarmsIn(s).length === 0;
   // One word from its first step to its last, for the same thrift.
   const inFlight = s.quorum?.status.operation;
   const underway: { reason: Reason; message: string } | undefined =

@@ -3,6 +3,7 @@
  * after a crash in its middle.
  */
 import type { Reason } from '../../api/reasons.ts';
+import type { EtcdAlarm } from '../ports/etcd.ts';
 
 export type ObjectName = { readonly name: string; readonly uid: string };
 
@@ -127,6 +128,24 @@ export type Step =
       readonly do: 'WriteMetadata';
       readonly pods: readonly (ObjectName & MetadataPatch)[];
       readonly volumes: readonly (ObjectName & MetadataPatch)[];
+    }
+  /** Gives the free pages of one database back to its volume. The member answers nobody meanwhile. */
+  | {
+      readonly do: 'Defragment';
+      readonly target: string;
+      readonly pod: ObjectName;
+      /** What there is to copy. */
+      readonly inUse: bigint;
+      readonly why: string;
+      readonly repair: { readonly member: string; readonly cause: Reason };
+    }
+  /** By member ID: an alarm outlives the member that it blames. What is not armed is disarmed without a word. */
+  | {
+      readonly do: 'Disarm';
+      readonly alarms: readonly EtcdAlarm[];
+      readonly reason: Reason;
+      readonly why: string;
+      readonly repair?: { readonly member: string; readonly cause: Reason };
     }
   /** Asks for larger volumes. The API server refuses what would shrink one, or what its StorageClass cannot. */
   | { readonly do: 'GrowVolumes'; readonly volumes: readonly (ObjectName & { readonly size: string })[] }

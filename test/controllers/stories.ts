@@ -29,6 +29,11 @@ const formed = async (stage: Stage, spec: Record<string, unknown>): Promise<void
 const canaryLives = async (stage: Stage): Promise<void> => {
   assert.equal(await stage.read('canary'), 'alive', 'what was written is still there');
 };
+const writable = (stage: Stage): Promise<boolean> =>
+  stage.put('probe', 'written').then(
+    () => true,
+    () => false,
+  );
 const memory = { storage: { medium: 'Memory', size: '256Mi' } };
 
 const reported = (reason: string) => (stage: Stage) =>
@@ -99,6 +104,40 @@ export const stories: readonly Story[] = [
         [[stage.member(1).metadata.name, 'VolumeEmpty', 1]],
         'however often the runtime died, it was one repair',
       );
+      await canaryLives(stage);
+    },
+  },
+  {
+    name: 'replaces the member whose data differs from a majority that agrees, and lets clients write again',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      const pod = stage.podOf(1).metadata.name;
+      stage.etcd.corrupt(stage.kubelet.diskOf(pod));
+      const blamed = stage.member(2).status?.memberID;
+      assert.ok(blamed);
+      stage.etcd.arm(blamed, 'CORRUPT');
+      await stage.until(writable, 'clients can write again');
+      await stage.settled();
+      assert.notEqual(stage.podOf(1).metadata.name, pod);
+    },
+    ends: async (stage) => {
+      await stage.put('after', 'the alarm');
+      await canaryLives(stage);
+    },
+  },
+  {
+    name: 'defragments one member after the other and disarms the alarm, once a full database holds little',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      for (const { metadata } of stage.pods) stage.etcd.fragment(stage.kubelet.diskOf(metadata.name), 2n << 30n);
+      const full = stage.member(0).status?.memberID;
+      assert.ok(full);
+      stage.etcd.arm(full, 'NOSPACE');
+      await stage.until(writable, 'clients can write again');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      await stage.put('after', 'the alarm');
       await canaryLives(stage);
     },
   },

@@ -1,5 +1,5 @@
 /** The data of a member as it lies on its node's disk, for faults that Kubernetes has no word for. Local cluster only. */
-import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { cp, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { processesInGroups } from '../cluster/control-groups.ts';
 import { diskInNode, isNodeName, nodeDisk } from '../cluster/places.ts';
@@ -78,3 +78,14 @@ export const killEtcd = async (pod: { readonly name: string }): Promise<void> =>
   }
   throw new Error(`no etcd process of Pod ${pod.name} was found`);
 };
+
+/** Overwrites both meta pages of a database that nobody uses, without which it cannot be opened. */
+export const breakDatabase = async (data: string): Promise<void> => {
+  const file = await open(join(data, 'member', 'snap', 'db'), 'r+');
+  try {
+    await file.write(Buffer.alloc(2 * META_PAGE, 0xa5), 0, 2 * META_PAGE, 0);
+  } finally {
+    await file.close();
+  }
+};
+const META_PAGE = 4_096;

@@ -100,6 +100,8 @@ export type FakeEtcd = {
   arm(memberId: MemberId, alarm: EtcdAlarmKind): void;
   /** Makes the data of the disk differ from the others' at the same revision. */
   corrupt(disk: string): void;
+  /** Leaves so many free pages in the database file, as a compaction does. */
+  fragment(disk: string, bytes: bigint): void;
   enableAuth(clientURL: string, users: Readonly<Record<string, string>>): void;
   disableAuth(clientURL: string): void;
   /** A cluster of this many voters, ready to serve, with made-up addresses `http://m0:2379`… */
@@ -137,6 +139,8 @@ type Data = {
   applied: State;
   version: string;
   corrupt: boolean;
+  /** Bytes of the file that nothing is in any more, until a defragmentation. */
+  freePages: bigint;
 };
 
 type Process = {
@@ -389,7 +393,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     if (!cluster.committed.members.has(memberId)) return refuse({ exitCode: 0, terminationMessage: '' });
     // Everybody writes the first list into their own log, so it is there before anything is replicated.
     const applied: State = { ...EMPTY, index: 1n, members: new Map(members.map((member) => [member.id, member])) };
-    return run({ cluster, memberId, applied, version: '', corrupt: false });
+    return run({ cluster, memberId, applied, version: '', corrupt: false, freePages: 0n });
   };
 
   const join = (list: Peers, peerURL: string, reach: Reach, run: Run, refuse: Refuse): FakeProcess => {
@@ -411,7 +415,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     }
     const self = members.find((member) => member.peerURLs.includes(peerURL));
     if (self === undefined) return problem('unmatched member while checking PeerURLs');
-    return run({ cluster, memberId: self.id, applied: EMPTY, version: '', corrupt: false });
+    return run({ cluster, memberId: self.id, applied: EMPTY, version: '', corrupt: false, freePages: 0n });
   };
 
   // --- what a client sees -------------------------------------------------------------------------------------------
@@ -560,7 +564,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       leaderId: leader?.data?.memberId,
       version: process.version,
       storageVersion: minor(process.version) < 6 ? undefined : `3.${minor(process.version)}.0`,
-      dbSize: size,
+      dbSize: size + process.data.freePages,
       dbSizeInUse: size,
       dbSizeQuota: minor(process.version) < 6 ? undefined : 2_147_483_648n,
       raftIndex: leader === undefined ? applied.index : cluster.committed.index,
@@ -768,6 +772,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       defragment: (call) =>
         perform(change('defragment', call, 60_000), [], (process, refuse) => {
           admit(process, auth, { admin: true }, refuse);
+          process.data.freePages = 0n;
         }),
 
       compact: (revision, call) =>
@@ -970,6 +975,9 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       if (cluster === undefined) throw new TypeError(`no cluster has a member ${memberId}`);
       commit(cluster, { alarms: [...cluster.committed.alarms, { memberId, alarm }] });
       settle(cluster);
+    },
+    fragment: (disk, bytes) => {
+      for (const data of disks.get(disk)?.values() ?? []) data.freePages += bytes;
     },
     corrupt: (disk) => {
       for (const data of disks.get(disk)?.values() ?? []) data.corrupt = true;

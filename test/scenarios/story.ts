@@ -116,6 +116,10 @@ export const told = (step: Step): string => {
         .map(({ name }) => `Pod ${name}`)
         .concat(step.volumes.map(({ name }) => `volume ${name}`))
         .join(', ')}${step.keep === true ? ' (let go, not deleted)' : ''}`;
+    case 'Defragment':
+      return `Defragment ${step.target}: ${step.why}`;
+    case 'Disarm':
+      return `Disarm ${step.alarms.map(({ alarm, memberId }) => `${alarm} of ${memberId}`).join(', ')}: ${step.why}`;
     case 'EndOperation':
       return `EndOperation ${step.kind} ${step.target}: ${step.outcome}`;
     case 'WriteMetadata':

@@ -7,6 +7,7 @@
  *     list 0-aaaaa=a1 1-bbbbb=b1 2-ccccc=c2/learner
  *     slot 0 inc=aaaaa id=a1 phase=Voter | pod aaaaa running ready voter proven locked | volume aaaaa id=a1 floor=7 | answers c1/a1@9 leader=a1
  *
+ * `space 15/3/16` after an answer is a file of 15 MiB with 3 in use and a quota of 16, `hash 7/9/1` hash 7 at revision 9, compacted at 1.
  * A slot's line has its own facts first, then its Pods and volumes; `answers` belongs to the Pod before it.
  */
 import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
@@ -233,6 +234,18 @@ const seenVolume = (member: string, text: string, shape: Shape): SeenVolume => {
   };
 };
 
+const MIB = 1n << 20n;
+
+/** Every member that answers tells of the alarms that are armed. */
+const withAlarms = (members: readonly SeenMember[], errors: readonly string[]): SeenMember[] =>
+  members.map((member) => ({
+    ...member,
+    pods: member.pods.map((pod) => ({
+      ...pod,
+      etcd: pod.etcd.known ? known({ ...pod.etcd.value, errors }) : pod.etcd,
+    })),
+  }));
+
 const ANSWER = /^answers (\w+)\/(\w+)@(\d+)(?: leader=(\w+))?( learner)?$/;
 
 const seenSlot = (line: string, shape: Shape): SeenMember => {
@@ -245,7 +258,31 @@ const seenSlot = (line: string, shape: Shape): SeenMember => {
   for (const part of parts) {
     if (part.startsWith('pod ')) pods.push(seenPod(name, part, shape));
     else if (part.startsWith('volume ')) volumes.push(seenVolume(name, part, shape));
-    else {
+    else if (part.startsWith('space ') || part.startsWith('hash ')) {
+      const pod = pods.pop() ?? refuse(line, 'an answer without a Pod');
+      const [a = '', b = '', c = ''] = (part.split(' ')[1] ?? '').split('/');
+      pods.push(
+        part.startsWith('hash ')
+          ? {
+              ...pod,
+              hash:
+                a === 'unknown'
+                  ? unknown('it does not answer')
+                  : known({ hash: Number(a), hashRevision: BigInt(b), compactRevision: BigInt(c) }),
+            }
+          : pod.etcd.known
+            ? {
+                ...pod,
+                etcd: known({
+                  ...pod.etcd.value,
+                  dbSize: BigInt(a) * MIB,
+                  dbSizeInUse: BigInt(b) * MIB,
+                  dbSizeQuota: BigInt(c) * MIB,
+                }),
+              }
+            : refuse(line, 'space of a member that does not answer'),
+      );
+    } else {
       const said = ANSWER.exec(part) ?? refuse(line, `"${part}" is no Pod, volume or answer`);
       const pod = pods.pop() ?? refuse(line, 'an answer without a Pod');
       pods.push({
@@ -337,6 +374,7 @@ export const observed = (notation: string): Observed => {
     membership: unknown('no member answers that knows of a leader'),
   };
   const slots: string[] = [];
+  const alarms: string[] = [];
   for (const raw of notation.split('\n')) {
     const line = raw.trim();
     const words = wordsOf(line);
@@ -395,6 +433,9 @@ export const observed = (notation: string): Observed => {
             ...(words.has('cause') ? { cause: words.get('cause') ?? '' } : {}),
           },
         };
+        break;
+      case 'alarm':
+        alarms.push(`memberID:${BigInt(`0x${rest[1]}`)} alarm:${rest[0]} `);
         break;
       case 'repaired':
         status = {
@@ -489,6 +530,9 @@ export const observed = (notation: string): Observed => {
           status,
         }
       : undefined,
-    members: slots.map((line) => seenSlot(line, shape)),
+    members: withAlarms(
+      slots.map((line) => seenSlot(line, shape)),
+      alarms,
+    ),
   });
 };

@@ -3,6 +3,7 @@ import type { Reason } from '../../../api/reasons.ts';
 import { isLostWithNode, nodeLoss } from '../lost-nodes.ts';
 import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
+import { differing } from './corrupt.ts';
 import { damagedData } from './damaged-data.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { isDataless, leftovers, livesOnlyIn, refusedSpec, safeWithout } from './standing.ts';
@@ -82,7 +83,7 @@ const replacements = (s: Situation): readonly Replacement[] => {
       asked.push({ slot, why: 'its volume is being deleted', reason: 'VolumeLost', safe: safe && inTurn });
     }
   }
-  return [...dead, ...damagedData(s), ...asked];
+  return [...dead, ...damagedData(s), ...differing(s), ...asked];
 };
 
 export const replace: Rule = {

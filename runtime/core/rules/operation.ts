@@ -5,6 +5,7 @@ import { joiningConfig } from '../member-config.ts';
 import { isOutdated } from '../rollout.ts';
 import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
+import { differing } from './corrupt.ts';
 import { damagedData, isWorthKeeping } from './damaged-data.ts';
 import { locked } from './identity.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
@@ -24,7 +25,7 @@ import {
 const isBeyondHope = (s: Situation, slot: Slot): boolean => {
   const { entry } = slot;
   if (!entry.known) return false;
-  if (damagedData(s).some((damaged) => damaged.slot === slot && damaged.safe)) return true;
+  if ([...damagedData(s), ...differing(s)].some((one) => one.slot === slot && one.safe)) return true;
   return (
     (entry.value === undefined || (!entry.value.isLearner && (isDataless(slot) || isLostWithNode(s, slot)))) &&
     safeWithout(s, entry.value?.id)

@@ -1,0 +1,70 @@
+/**
+ * The hashes of the members' data, asked for only where an alarm or a refused start says that they differ: each makes its member
+ * read its whole database.
+ */
+import { tellsOfCorruption } from '../core/alarms.ts';
+import { lastExitOf } from '../core/exit-reasons.ts';
+import { type Fact, known, type SeenPod, unknown } from '../core/observed.ts';
+import type { EtcdClients, EtcdHashKv } from '../ports/etcd.ts';
+
+const HASH_DEADLINE_MS = 30_000;
+/** Data that does not change is not read again every few seconds while a person thinks about it. */
+const REMEMBERED_MS = 60_000;
+const AGAIN_MS = 10_000;
+
+type Remembered = { readonly until: number; readonly hashes: ReadonlyMap<string, Fact<EtcdHashKv>> };
+
+/** By what runs: another start may have other data. */
+const runOf = ({ uid, container }: SeenPod): string => `${uid}/${container.id}`;
+
+const isDoubted = (pods: readonly SeenPod[]): boolean =>
+  pods.some((pod) => tellsOfCorruption(pod) || lastExitOf(pod)?.reason === 'DataDiffers');
+
+export type DataHashes = (
+  cluster: string,
+  pods: readonly SeenPod[],
+  urlOf: (pod: SeenPod) => string | undefined,
+  signal: AbortSignal,
+) => Promise<readonly SeenPod[]>;
+
+export const createDataHashes = (etcd: EtcdClients, elapsed: () => number): DataHashes => {
+  const memory = new Map<string, Remembered>();
+  return async (cluster, pods, urlOf, signal) => {
+    if (!isDoubted(pods)) {
+      memory.delete(cluster);
+      return pods;
+    }
+    const able = pods.flatMap((pod) => {
+      const url = urlOf(pod);
+      return pod.etcd.known && !pod.etcd.value.isLearner && url !== undefined
+        ? [{ pod, url, revision: pod.etcd.value.revision }]
+        : [];
+    });
+    const [lowest] = able.map(({ revision }) => revision).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    if (lowest === undefined) return pods;
+    let remembered = memory.get(cluster);
+    if (
+      remembered === undefined ||
+      elapsed() >= remembered.until ||
+      able.some(({ pod }) => remembered?.hashes.has(runOf(pod)) !== true)
+    ) {
+      // All at the revision that the slowest of them has: hashes of different revisions say nothing about each other.
+      const hashes = await Promise.all(
+        able.map(
+          async ({ pod, url }): Promise<[string, Fact<EtcdHashKv>]> => [
+            runOf(pod),
+            await etcd
+              .at({ url })
+              .hashKv(lowest, { signal, deadlineMs: HASH_DEADLINE_MS })
+              .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error))),
+          ],
+        ),
+      );
+      const complete = hashes.every(([, fact]) => fact.known);
+      remembered = { until: elapsed() + (complete ? REMEMBERED_MS : AGAIN_MS), hashes: new Map(hashes) };
+      memory.set(cluster, remembered);
+    }
+    const { hashes } = remembered;
+    return pods.map((pod) => ({ ...pod, hash: hashes.get(runOf(pod)) ?? unknown('it does not answer') }));
+  };
+};
