@@ -7,6 +7,7 @@ import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.
 import { pino } from 'pino';
 import type { EtcdMember } from '../api/etcdmember.gen.ts';
 import { API_VERSION, LABELS } from '../api/names.ts';
+import release from '../package.json' with { type: 'json' };
 import { askProgress } from './adapters/agent-progress.ts';
 import { createEtcdClients } from './adapters/etcd/clients.ts';
 import { createEventRecorder } from './adapters/kube/events.ts';
@@ -14,9 +15,10 @@ import { kubeAccess } from './adapters/kube/kube-access.ts';
 import { createKube } from './adapters/kube/kube-client.ts';
 import { contendForLease } from './adapters/kube/leader-lease.ts';
 import { startWatchCache, type WatchCache } from './adapters/kube/watch-cache.ts';
+import { tracingFromEnv } from './adapters/otel/tracing-from-env.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
-import { createMetrics } from './controllers/metrics.ts';
+import { countClusters, createMetrics } from './controllers/metrics.ts';
 import { seenNode, trimNode } from './controllers/observe-nodes.ts';
 import { ownImage } from './controllers/own-image.ts';
 import { createPasses } from './controllers/pass.ts';
@@ -153,6 +155,18 @@ const watches = Object.values({ ...caches, ...snapshotCaches }) as readonly Pick
   'resource' | 'hasSynced' | 'silentMs' | 'stuckMs' | 'stop' | 'synced'
 >[];
 
+const tracing = await tracingFromEnv(process.env, {
+  version: release.version,
+  resource: {
+    'service.name': 'etcd-operator-runtime',
+    'service.instance.id': identity,
+    'k8s.pod.name': identity,
+    ...(access.namespace === undefined ? {} : { 'k8s.namespace.name': access.namespace }),
+  },
+  onTrouble: (message) => log.warn({ message }, 'tracing'),
+});
+if (tracing !== undefined) log.info('traces are exported');
+
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const etcd = createEtcdClients();
 const world: World = {
@@ -170,6 +184,8 @@ const world: World = {
   revisions: new Map(),
   deleted: new Set(),
   patience: { nodeMs: options.nodePatience * 1_000, memoryNodeMs: options.memoryNodePatience * 1_000 },
+  apiServer: access.server.origin,
+  tracing,
 };
 
 const agentImage =
@@ -205,8 +221,7 @@ const endpoints = {
   metrics: async () => {
     metrics.leads.set(leading ? 1 : 0);
     for (const cache of watches) metrics.watchAge.set({ resource: cache.resource.plural }, cache.silentMs() / 1_000);
-    metrics.clusters.reset();
-    for (const { status } of caches.quorums.list()) metrics.clusters.inc({ phase: status?.phase ?? 'Pending' });
+    countClusters(metrics, caches.quorums.list(), clock.now());
     const stats = queue.stats();
     metrics.queue.set({ state: 'ready' }, stats.ready);
     metrics.queue.set({ state: 'delayed' }, stats.delayed);
@@ -221,7 +236,13 @@ const settledMs = (): number => {
   const base = Math.min(60_000, Math.max(10_000, caches.quorums.list().length * 120));
   return base * (0.9 + Math.random() * 0.2);
 };
-const passes = createPasses(world, settledMs);
+const passes = createPasses(world, settledMs, {
+  onChangeEnd: ({ kind, outcome, seconds }) => {
+    metrics.changes.inc({ kind, outcome });
+    metrics.changeSeconds.observe({ kind }, seconds);
+  },
+  onLeaderChange: () => metrics.leaderChanges.inc(),
+});
 
 const queue = createWorkQueue({
   workers: options.workers,
@@ -233,9 +254,9 @@ const queue = createWorkQueue({
       queue.forget(key);
       return undefined;
     }
-    const { outcome, decision, againMs } = await passes.run(cluster, signal);
+    const { outcome, decision, reason, againMs } = await passes.run(cluster, signal);
     metrics.passes.inc({ outcome });
-    metrics.steps.inc({ step: decision.step.do, outcome });
+    metrics.steps.inc({ step: decision.step.do, outcome, reason: reason ?? '' });
     if (outcome === 'vetoed') metrics.vetoes.inc();
     log.debug(
       {
@@ -291,7 +312,7 @@ const stop = async (why: string): Promise<void> => {
   stopping = true;
   log.info({ why }, 'stopping');
   await Promise.all([queue.stop(), snapshotQueue.stop()]);
-  await events.flush();
+  await Promise.all([events.flush(), tracing?.close()]);
   await lease.release();
   await Promise.all(watches.map((cache) => cache.stop()));
   etcd.close();

@@ -1,6 +1,9 @@
 /** The runtime's own metrics. Labels are closed sets: no cluster, member or message ever becomes a label value. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
+import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import { recordedChange } from '../core/changes.ts';
+
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export const createMetrics = () => {
@@ -17,8 +20,49 @@ export const createMetrics = () => {
     }),
     steps: new Counter({
       name: 'etcd_operator_steps_total',
-      help: 'Steps taken by kind and outcome.',
-      labelNames: ['step', 'outcome'] as const,
+      help: 'Steps by kind, outcome, and the reason that condition and event give.',
+      labelNames: ['step', 'outcome', 'reason'] as const,
+      registers,
+    }),
+    changes: new Counter({
+      name: 'etcd_operator_changes_total',
+      help: 'Changes of a quorum that ended: members added, removed, replaced and restarted, bootstraps, pauses.',
+      labelNames: ['kind', 'outcome'] as const,
+      registers,
+    }),
+    changeSeconds: new Histogram({
+      name: 'etcd_operator_change_seconds',
+      help: 'Length of changes of a quorum, from the moment that is recorded, whoever carried them out.',
+      labelNames: ['kind'] as const,
+      buckets: [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600],
+      registers,
+    }),
+    changesInFlight: new Gauge({
+      name: 'etcd_operator_changes_in_flight',
+      help: 'Recorded changes that have not ended: bootstraps and membership changes.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    oldestChange: new Gauge({
+      name: 'etcd_operator_oldest_change_seconds',
+      help: 'Age of the oldest change in flight; 0 without any.',
+      registers,
+    }),
+    leaderChanges: new Counter({
+      name: 'etcd_operator_leader_changes_total',
+      help: 'Times that the runtime has found another leader than before, in any cluster.',
+      registers,
+    }),
+    members: new Gauge({
+      name: 'etcd_operator_members',
+      help: 'Members over all clusters: asked for, serving, and listed by etcd as voter or learner.',
+      labelNames: ['are'] as const,
+      registers,
+    }),
+    conditions: new Gauge({
+      name: 'etcd_operator_cluster_conditions',
+      help: 'Clusters by condition, its status and its reason.',
+      labelNames: ['type', 'status', 'reason'] as const,
       registers,
     }),
     vetoes: new Counter({
@@ -85,4 +129,26 @@ export const createMetrics = () => {
       registers,
     }),
   };
+};
+
+/** Of all clusters together, from what is recorded: a scrape asks nobody anything. */
+export const countClusters = (metrics: Metrics, quorums: readonly EtcdQuorum[], nowMs: number): void => {
+  const { clusters, conditions, changesInFlight, members } = metrics;
+  for (const gauge of [clusters, conditions, changesInFlight, members]) gauge.reset();
+  let oldest = 0;
+  for (const { spec, status } of quorums) {
+    clusters.inc({ phase: status?.phase ?? 'Pending' });
+    for (const { type, status: value, reason } of status?.conditions ?? []) {
+      conditions.inc({ type, status: value, reason });
+    }
+    members.inc({ are: 'asked' }, spec.replicas);
+    members.inc({ are: 'serving' }, status?.readyMembers ?? 0);
+    members.inc({ are: 'voters' }, status?.voters?.length ?? 0);
+    members.inc({ are: 'learners' }, status?.learners?.length ?? 0);
+    const change = recordedChange(status);
+    if (change === undefined) continue;
+    changesInFlight.inc({ kind: change.kind });
+    oldest = Math.max(oldest, (nowMs - change.since) / 1_000);
+  }
+  metrics.oldestChange.set(oldest);
 };

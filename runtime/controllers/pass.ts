@@ -6,13 +6,18 @@ import { memberReport, memberStatus, quorumStatus, type StepFault } from '../cor
 import type { Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { isFault, KubeFault } from '../ports/kube.ts';
+import type { FinishedSpan } from '../ports/tracing.ts';
 import { act, type Outcome, writeMember, writeQuorum } from './act.ts';
+import { type ChangeEnd, createChangeTrail } from './change-trail.ts';
 import { observe } from './observe.ts';
+import { errorType, recordingCalls } from './recorded-calls.ts';
 import { type About, type ClusterName, clusterKey, type World } from './world.ts';
 
 export type PassResult = {
   readonly decision: Decision;
   readonly outcome: 'applied' | 'early' | 'refused' | 'vetoed' | 'idle';
+  /** Why nothing was done, or not what was meant: the word that condition and event have for it. */
+  readonly reason?: Reason | undefined;
   /** Milliseconds until the next pass is wanted; 0 = at once. */
   readonly againMs: number;
 };
@@ -36,6 +41,7 @@ type Memory = {
   lastGathered: number;
   /** `<member>/<reason>` of the troubles already announced. */
   announced: Set<string>;
+  leader: string | undefined;
 };
 
 export type Passes = {
@@ -48,6 +54,8 @@ const claimOf = ({ situation }: Decision): About | undefined => {
   const { cluster, namespace } = situation.seen;
   return uid === undefined ? undefined : { kind: 'EtcdCluster', name: cluster, namespace, uid };
 };
+
+const reasonOf = (step: Step): Reason | undefined => ('reason' in step ? step.reason : undefined);
 
 type Words = { readonly type: 'Normal' | 'Warning'; readonly reason: Reason; readonly message: string };
 
@@ -123,12 +131,19 @@ const wordsFor = (step: Step): Words | undefined => {
   }
 };
 
-export const createPasses = (world: World, settledMs: () => number): Passes => {
+/** What the metrics want to know of changes that take many passes. */
+export type PassListeners = {
+  readonly onChangeEnd?: (end: ChangeEnd) => void;
+  readonly onLeaderChange?: () => void;
+};
+
+export const createPasses = (world: World, settledMs: () => number, listeners: PassListeners = {}): Passes => {
+  const trail = createChangeTrail(world, (end) => listeners.onChangeEnd?.(end));
   const memories = new Map<string, Memory>();
   const memoryOf = (key: string): Memory => {
     const present = memories.get(key);
     if (present !== undefined) return present;
-    const fresh: Memory = { lastStep: '', repeats: 0, lastGathered: 0, announced: new Set() };
+    const fresh: Memory = { lastStep: '', repeats: 0, lastGathered: 0, announced: new Set(), leader: undefined };
     memories.set(key, fresh);
     return fresh;
   };
@@ -155,13 +170,14 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
 
   /** Writes what has consequences. Returns in how many milliseconds a gathered write falls due. */
   const record = async (
+    through: World,
     decision: Decision,
     memory: Memory,
     signal: AbortSignal,
     fault?: StepFault,
   ): Promise<number | undefined> => {
     const { situation } = decision;
-    const scene = { world, seen: situation.seen, signal };
+    const scene = { world: through, seen: situation.seen, signal };
     announceTroubles(decision, memory);
     try {
       await Promise.all(
@@ -170,7 +186,7 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
           if (status !== undefined) await writeMember(scene, slot.member, status);
         }),
       );
-      return await recordQuorum(decision, memory, signal, fault);
+      return await recordQuorum(through, decision, memory, signal, fault);
     } catch (error) {
       if (isFault(error, ...STALE)) return STALE_MS;
       throw error;
@@ -178,12 +194,13 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
   };
 
   const recordQuorum = async (
+    through: World,
     decision: Decision,
     memory: Memory,
     signal: AbortSignal,
     fault: StepFault | undefined,
   ): Promise<number | undefined> => {
-    const scene = { world, seen: decision.situation.seen, signal };
+    const scene = { world: through, seen: decision.situation.seen, signal };
     const due = quorumStatus(decision, fault);
     if (due === undefined) return undefined;
     const now = world.clock.elapsed();
@@ -203,12 +220,42 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
     }
   };
 
+  const noteLeader = ({ situation }: Decision, memory: Memory): void => {
+    const { leaderID } = situation;
+    if (leaderID === undefined) return;
+    if (memory.leader !== undefined && memory.leader !== leaderID) listeners.onLeaderChange?.();
+    memory.leader = leaderID;
+  };
+
   const run = async (cluster: ClusterName, signal: AbortSignal): Promise<PassResult> => {
+    const decision = plan(await observe(world, cluster, signal));
+    const since = { now: world.clock.now(), elapsed: world.clock.elapsed() };
+    const nowMs = (): number => since.now + world.clock.elapsed() - since.elapsed;
+    const calls: FinishedSpan[] = [];
+    const through = world.tracing === undefined ? world : recordingCalls(world, calls, nowMs);
+    const traced = (of: { decision: Decision; outcome: string }, error?: string): Promise<void> =>
+      trail.passed(cluster, { ...of, startMs: since.now, endMs: nowMs(), calls, error }, signal);
+    try {
+      const result = await take(through, cluster, decision, signal);
+      await traced(result, result.outcome === 'refused' ? result.reason : undefined);
+      return result;
+    } catch (error) {
+      await traced({ decision, outcome: 'failed' }, errorType(error));
+      throw error;
+    }
+  };
+
+  const take = async (
+    through: World,
+    cluster: ClusterName,
+    decided: Decision,
+    signal: AbortSignal,
+  ): Promise<PassResult> => {
     const key = clusterKey(cluster);
     const memory = memoryOf(key);
-    const seen = await observe(world, cluster, signal);
-    let decision = plan(seen);
+    let decision = decided;
     remember(decision);
+    noteLeader(decision, memory);
     const { log } = world;
     const fields = { cluster: key, rule: decision.rule, step: decision.step.do, seen: decision.sketch };
 
@@ -219,18 +266,18 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
         ...decision,
         step: { do: 'AskHuman', reason: 'InvariantBroken', message: `${decision.step.do}: ${veto}` },
       };
-      await record(decision, memory, signal);
-      return { decision, outcome: 'vetoed', againMs: REFUSED_MS };
+      await record(through, decision, memory, signal);
+      return { decision, outcome: 'vetoed', reason: 'InvariantBroken', againMs: REFUSED_MS };
     }
 
     const { step } = decision;
     if (step.do === 'Wait' || step.do === 'AskHuman' || step.do === 'Settled') {
-      const dueMs = await record(decision, memory, signal);
+      const dueMs = await record(through, decision, memory, signal);
       memory.lastStep = '';
       memory.repeats = 0;
       const ownMs =
         step.do === 'Settled' ? settledMs() : step.do === 'AskHuman' ? ASKING_MS : (step.recheckMs ?? settledMs());
-      return { decision, outcome: 'idle', againMs: Math.min(ownMs, dueMs ?? ownMs) };
+      return { decision, outcome: 'idle', reason: reasonOf(step), againMs: Math.min(ownMs, dueMs ?? ownMs) };
     }
 
     const text = JSON.stringify(step, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
@@ -248,7 +295,7 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
 
     let outcome: Outcome;
     try {
-      outcome = await act(world, decision, signal);
+      outcome = await act(through, decision, signal);
     } catch (error) {
       if (isFault(error, ...STALE)) return { decision, outcome: 'early', againMs: STALE_MS };
       if (!(error instanceof KubeFault || error instanceof EtcdFault)) throw error;
@@ -256,7 +303,8 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
       outcome = { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
     }
     if (outcome.was === 'done') {
-      if (memory.repeats < STUBBORN) return { decision, outcome: 'applied', againMs: outcome.recheckMs ?? 0 };
+      if (memory.repeats < STUBBORN)
+        return { decision, outcome: 'applied', reason: reasonOf(step), againMs: outcome.recheckMs ?? 0 };
       if (memory.repeats === STUBBORN)
         log.warn({ ...fields, repeats: memory.repeats }, 'the same step again and again');
       return { decision, outcome: 'early', againMs: STUBBORN_MS };
@@ -264,11 +312,22 @@ export const createPasses = (world: World, settledMs: () => number): Passes => {
     const fault = outcome.was === 'refused' ? outcome.fault : undefined;
     if (outcome.was === 'early' && memory.repeats === 0) log.info({ ...fields, why: outcome.why }, 'step not yet');
     if (fault !== undefined) log.warn({ ...fields, reason: fault.reason, message: fault.message }, 'step refused');
-    const dueMs = await record(decision, memory, signal, fault);
+    const dueMs = await record(through, decision, memory, signal, fault);
     const refusedMs = step.do === 'GrowVolumes' ? NOT_GROWN_MS : REFUSED_MS;
     const ownMs = outcome.was === 'early' ? outcome.recheckMs : refusedMs;
-    return { decision, outcome: outcome.was, againMs: Math.min(ownMs, dueMs ?? ownMs) };
+    return {
+      decision,
+      outcome: outcome.was,
+      reason: fault?.reason ?? reasonOf(step),
+      againMs: Math.min(ownMs, dueMs ?? ownMs),
+    };
   };
 
-  return { run, forget: (cluster) => memories.delete(clusterKey(cluster)) };
+  return {
+    run,
+    forget: (cluster) => {
+      memories.delete(clusterKey(cluster));
+      trail.forget(cluster);
+    },
+  };
 };

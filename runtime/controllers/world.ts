@@ -9,6 +9,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { EtcdClients } from '../ports/etcd.ts';
 import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
 import { resources } from '../ports/kube.ts';
+import type { Tracing } from '../ports/tracing.ts';
 
 /** A watched collection, indexed by cluster. */
 export type Cache<T extends KubeObject> = {
@@ -55,6 +56,10 @@ export type World = {
   readonly clock: Clock;
   readonly announce: Announce;
   readonly log: Log;
+  /** Absent: nobody listens, and nothing is gathered. */
+  readonly tracing?: Tracing | undefined;
+  /** Where the API server is, for the spans of calls to it. */
+  readonly apiServer?: string | undefined;
   /** Five lower-case alphanumerics that were never used before. */
   readonly drawToken: () => string;
   /**

@@ -16,6 +16,7 @@ import { clusterKey, kinds, type World } from '../../runtime/controllers/world.t
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { EtcdClients, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type Kube, type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
+import type { Tracing } from '../../runtime/ports/tracing.ts';
 import { type FakeClock, fakeClock } from '../fakes/fake-clock.ts';
 import { claimObject, createFakeCrossplane, type FakeCrossplane } from '../fakes/fake-crossplane.ts';
 import { createFakeEtcd, type FakeEtcd } from '../fakes/fake-etcd.ts';
@@ -79,6 +80,8 @@ export type Stage = {
   readonly stubborn: readonly string[];
   /** Passes that ended by an exception. */
   readonly thrown: string[];
+  /** `AddMember joined`: every change of the quorum that ended. */
+  readonly changes: readonly string[];
   /** How often the process was started. */
   readonly lives: number;
   /** Puts something between the runtime and its servers, from now on. */
@@ -133,7 +136,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 const ETCD_WRITES = new Set(['memberAddLearner', 'memberPromote', 'memberRemove', 'moveLeader']);
 
-export const openStage = (): Stage => {
+export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Stage => {
   const clock = fakeClock(Date.UTC(2030, 0, 1));
   let uids = 0;
   const store = fakeKubeStore({
@@ -158,6 +161,7 @@ export const openStage = (): Stage => {
   const wrongs: string[] = [];
   const stubborn: string[] = [];
   const thrown: string[] = [];
+  const changes: string[] = [];
 
   const list = <T extends KubeObject>(resource: Resource<T>): Stored<T>[] =>
     store.list(resource, NAMESPACE) as unknown as Stored<T>[];
@@ -366,11 +370,17 @@ export const openStage = (): Stage => {
       announce: (about, { type, reason, message }) => {
         if (!dead) announced.push({ kind: about.kind, name: about.name, type, reason, message });
       },
+      tracing,
+      apiServer: 'https://10.96.0.1:443',
       drawToken: () => (++tokens + 36 ** 4).toString(36).slice(-5),
       revisions: new Map(),
       deleted: new Set(),
     };
-    const passes = createPasses(world, () => 60_000);
+    const passes = createPasses(world, () => 60_000, {
+      onChangeEnd: ({ kind, outcome }) => {
+        if (!dead) changes.push(`${kind} ${outcome}`);
+      },
+    });
     let last: PassResult | undefined;
     enqueue(0);
 
@@ -384,6 +394,7 @@ export const openStage = (): Stage => {
           caches.members.byIndex(clusterKey({ namespace: NAMESPACE, name: CLUSTER })).length === 0
         ) {
           last = undefined;
+          passes.forget({ namespace: NAMESPACE, name: CLUSTER });
           return undefined;
         }
         const run = passes.run({ namespace: NAMESPACE, name: CLUSTER }, new AbortController().signal).then(
@@ -488,6 +499,7 @@ export const openStage = (): Stage => {
     wrongs,
     stubborn,
     thrown,
+    changes,
     get lives() {
       return lives;
     },

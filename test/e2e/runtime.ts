@@ -72,7 +72,13 @@ export type HostRuntime = {
  */
 export const hostRuntime = async (
   cluster: Cluster,
-  options: { readonly logFile: string; readonly kubeconfig: string },
+  options: {
+    readonly logFile: string;
+    readonly kubeconfig: string;
+    /** `namespace/name` of the clusters it looks after; absent: all. */
+    readonly clusters?: string;
+    readonly env?: Readonly<Record<string, string>>;
+  },
 ): Promise<HostRuntime> => {
   const { openSync } = await import('node:fs');
   const log = openSync(options.logFile, 'a');
@@ -92,10 +98,14 @@ export const hostRuntime = async (
           '127.0.0.1:0',
           '--metrics-address',
           '127.0.0.1:0',
+          ...(options.clusters === undefined ? [] : ['--clusters', options.clusters]),
         ],
       ],
       // The same name each time, as a container has that starts again in its Pod.
-      { env: { ...cluster.env, KUBECONFIG: options.kubeconfig, POD_NAME: 'e2e-host' }, stdio: ['ignore', log, log] },
+      {
+        env: { ...cluster.env, KUBECONFIG: options.kubeconfig, POD_NAME: 'e2e-host', ...options.env },
+        stdio: ['ignore', log, log],
+      },
     );
   };
   const end = async (signal: 'SIGKILL' | 'SIGTERM'): Promise<void> => {

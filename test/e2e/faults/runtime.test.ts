@@ -3,6 +3,7 @@
  * kubelets start a container that is killed again and again ever later.
  */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { runtimeName, systemNamespace } from '../../../deploy/names.ts';
+import { picture, startOtlpReceiver } from '../../otlp/receiver.ts';
 import { claim, inMemory, podOf, podsOf, quorumIn, ready } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
@@ -104,6 +106,62 @@ describe('the runtime', { skip }, () => {
           }
         });
       } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    }),
+  );
+
+  test(
+    'killed during a scale-up leaves one trace of it at the receiver, under the parent that the claim names',
+    inNamespace('traced', async (place, t) => {
+      const folder = await mkdtemp(join(tmpdir(), 'etcd-operator-e2e-'));
+      const receiver = await startOtlpReceiver();
+      const parent = { traceId: randomBytes(16).toString('hex'), spanId: randomBytes(8).toString('hex') };
+      try {
+        const kubeconfig = await runtimeKubeconfig(folder);
+        await withoutRuntime(cluster, async () => {
+          const runtime = await hostRuntime(cluster, {
+            logFile: join(folder, 'runtime.log'),
+            kubeconfig,
+            clusters: `${place.namespace}/*`,
+            env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '100' },
+          });
+          try {
+            await place.apply(claim('demo', { replicas: 1, storage: inMemory }));
+            await ready(place, 'demo');
+            await place.kubectl([
+              ...['annotate', 'etcdcluster/demo'],
+              `etcd-operator.cozystack.io/traceparent=00-${parent.traceId}-${parent.spanId}-01`,
+            ]);
+            await place.kubectl(['scale', 'etcdcluster/demo', '--replicas=2']);
+            await eventually('the first spans have come', async () => {
+              if (!receiver.spans.some(({ traceId }) => traceId === parent.traceId)) notYet('none');
+            });
+            await runtime.kill();
+            await ready(place, 'demo');
+          } finally {
+            // It sends what is left as it stops.
+            await runtime.stop();
+          }
+        });
+        const spans = receiver.spans.filter(({ traceId }) => traceId === parent.traceId);
+        t.diagnostic(`\n${picture(spans)}`);
+        const roots = spans.filter(({ parentSpanId }) => parentSpanId === parent.spanId);
+        assert.deepEqual(
+          roots.map(({ name, attributes }) => [name, attributes['etcd_operator.change.outcome']]),
+          [['AddMember', 'joined']],
+        );
+        const steps = spans
+          .filter(({ parentSpanId }) => parentSpanId === roots[0]?.spanId)
+          .toSorted((a, b) => Number(a.startNs - b.startNs))
+          .map(({ name }) => name);
+        const stations = ['BeginOperation', 'Promote', 'EndOperation'];
+        assert.deepEqual(
+          steps.filter((name) => stations.includes(name)),
+          stations,
+        );
+      } finally {
+        await receiver.close();
         await rm(folder, { recursive: true, force: true });
       }
     }),
