@@ -489,6 +489,10 @@ export interface EtcdQuorumStatus {
    */
   learners?: string[];
   /**
+   * The lower minor version, as in 3.5, that etcd has written the data of every member back for. Only with it are members rendered for that version.
+   */
+  downgradableTo?: string;
+  /**
    * The one recorded attempt at forming the cluster, fixed in a single write before any Pod or volume exists. Its size is not read again until the cluster ID is known.
    */
   bootstrap?: EtcdQuorumBootstrap;

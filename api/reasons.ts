@@ -29,6 +29,8 @@ export const REASONS = {
   Deleting: 'The cluster is being deleted. Wait.',
   Orphaned: 'The claim was orphaned: Pods and volumes stay. Apply the claim again to have them kept.',
   Adopting: 'A claim applied again takes over the running cluster. Wait.',
+  Downgrading:
+    'etcd writes its data back for the lower version; then the members follow one at a time. Wait, or set version back to go forward again.',
   RollingOut: 'A change of the claim is brought to the members one by one. Wait.',
   RolloutHeld: 'The change cannot reach this member without losing its data. Raise replicas to 3 first.',
   UpgradeRefused:

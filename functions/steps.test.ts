@@ -420,6 +420,26 @@ describe('status', () => {
     assert.equal(conditionOf(response, 'Stalled')?.status, 'True');
   });
 
+  test('members are rendered for a lower minor only once etcd has written their data back for it', () => {
+    const rendered = (status: object): string => {
+      const world = {
+        observed: { ...settled.observed, quorum: quorumWith(SETTLED, { status }) },
+        spec: { version: '3.5.35' },
+      };
+      const resources = compose(request('Members', world)).desired?.resources ?? {};
+      return Object.entries(resources)
+        .map(([key, { resource }]) => `${key} ${String(record(record(resource).spec).version)}`)
+        .filter((line) => line.startsWith('quorum') || line.startsWith('member-0'))
+        .toSorted()
+        .join(', ');
+    };
+    assert.equal(rendered({}), 'member-0 3.6.16, quorum 3.5.35');
+    assert.equal(rendered({ downgradableTo: '3.5' }), 'member-0 3.5.35, quorum 3.5.35');
+    assert.equal(rendered({ downgradableTo: '3.4' }), 'member-0 3.6.16, quorum 3.5.35');
+    // Half-way up or down: one that runs it could start with it.
+    assert.equal(rendered({ version: '3.5.35-3.6.16' }), 'member-0 3.5.35, quorum 3.5.35');
+  });
+
   test('a change of the claim shows as progressing in the very call that carries it out, so that nobody who waits is told too soon', () => {
     const response = compose(
       request('Status', { ...settled, spec: { replicas: 5 }, status: { observedGeneration: 3 } }),

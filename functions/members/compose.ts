@@ -25,13 +25,14 @@ import { isMemory, memberTemplate, volumeClaimTemplate } from './member-pod.ts';
 
 export const composeMembers: Compose = renderable((request) => {
   renderVersionOf(request);
-  const { claim } = accepted(request, claimOf(request));
+  const { claim, memberVersion } = accepted(request, claimOf(request));
+  const rendered = { ...claim, version: memberVersion };
   const imageRepository = inputOf(request).imageRepository;
   const slots = slotsOf(request, claim);
   const resources: Record<string, Resource> = { [QUORUM_KEY]: quorum(request, claim) };
   for (const ordinal of wantedOrdinals(slots, claim)) {
     resources[memberKey(ordinal)] = {
-      resource: member(claim, ordinal, typeof imageRepository === 'string' ? imageRepository : undefined),
+      resource: member(rendered, ordinal, typeof imageRepository === 'string' ? imageRepository : undefined),
       ready: memberReady(
         request,
         claim,

@@ -444,6 +444,24 @@ const membershipCall = async (
   return early(last) ?? { was: 'refused', fault: { reason: 'ClusterUnreachable', message: last.message } };
 };
 
+/** etcd takes a moment until it calls its own version what its members run, and refuses meanwhile. */
+const DOWNGRADE_RETRY_MS = 1_000;
+
+const downgrade = async (scene: Scene, { action, target }: Extract<Step, { do: 'Downgrade' }>): Promise<Outcome> => {
+  const { signal } = scene;
+  const [client] = speakers(scene);
+  if (client === undefined) return DONE;
+  try {
+    if (action === 'enable') await client.downgrade('validate', target, { signal });
+    await client.downgrade(action, target, { signal });
+    return DONE;
+  } catch (error) {
+    if (!(error instanceof EtcdFault)) throw error;
+    // A cancellation that timed out has taken effect all the same: looking again tells.
+    return { was: 'early', recheckMs: DOWNGRADE_RETRY_MS, why: error.message };
+  }
+};
+
 const endOperation = async (scene: Scene, step: Extract<Step, { do: 'EndOperation' }>): Promise<void> => {
   const { seen, decision } = scene;
   const member = seen.members.find(({ name }) => name === step.target);
@@ -708,6 +726,8 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       );
     case 'MoveLeader':
       return membershipCall(speakers(scene).slice(0, 1), (client) => client.moveLeader(step.to, { signal }));
+    case 'Downgrade':
+      return downgrade(scene, step);
     case 'RemoveMember':
       return membershipCall(
         speakers(scene, step.memberID),

@@ -228,6 +228,29 @@ const dataBeforeWrites: Invariant = {
   },
 };
 
+const minorNumber = (version: string | undefined): number | undefined => {
+  const found = /^\d+\.(\d+)(\.|$)/.exec(version ?? '')?.[1];
+  return found === undefined ? undefined : Number(found);
+};
+
+const dataReadable: Invariant = {
+  name: 'a member that runs is stopped only for a version that reads its data as it is',
+  broken: (s, step) => {
+    if (step.do !== 'DeletePods') return undefined;
+    for (const { member, pod } of s.held) {
+      if (pod?.etcd.known !== true || !step.pods.some(({ uid }) => uid === pod.uid)) continue;
+      const { version, storageVersion } = pod.etcd.value;
+      const next = minorNumber(member.spec.version);
+      // 3.5 does not say how its data is written, and nothing below it is supported.
+      const written = minorNumber(storageVersion ?? version);
+      if (next !== undefined && written !== undefined && next < written) {
+        return `${member.name} would come back as ${member.spec.version} on data of 3.${written}`;
+      }
+    }
+    return undefined;
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
@@ -236,6 +259,7 @@ export const INVARIANTS: readonly Invariant[] = [
   provenBeforeServing,
   volumesKept,
   nothingForgotten,
+  dataReadable,
 ];
 
 /** The first invariant that the step would break, with the particulars; undefined if it may be taken. */

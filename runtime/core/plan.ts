@@ -6,6 +6,7 @@ import type { Observed } from './observed.ts';
 import { bootstrap } from './rules/bootstrap.ts';
 import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
+import { downgrade } from './rules/downgrade.ts';
 import { admit, configure, dismiss, impostor, record } from './rules/identity.ts';
 import { held, replace, scale, strangers, strays } from './rules/membership.ts';
 import { operation } from './rules/operation.ts';
@@ -51,6 +52,7 @@ export const RULES: readonly Rule[] = [
   scale,
   held,
   relabel,
+  downgrade,
   roll,
   starting,
   spaceExhausted,

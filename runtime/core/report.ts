@@ -7,12 +7,13 @@ import type { EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
+import { compareMinors, minorOf } from '../../api/upgrade-path.ts';
 import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import { nodeLoss } from './lost-nodes.ts';
 import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
-import { isOutdated } from './rollout.ts';
+import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
 import { isProvenStart } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 
@@ -346,19 +347,20 @@ const TROUBLE = new Set<string>([
 
 // ------------------------------------------------------------------------------------------------------ the quorum
 
-const byVersion = (a: string, b: string): number => {
-  const [x, y] = [a, b].map((version) => version.split('.').map(Number)) as [number[], number[]];
-  for (let i = 0; i < 3; i += 1) if (x[i] !== y[i]) return (x[i] ?? 0) - (y[i] ?? 0);
-  return 0;
-};
-
-const runningVersion = (s: Situation): string | undefined => {
-  const versions = s.held
-    .flatMap(({ pod }) => (pod?.etcd.known === true ? [pod.etcd.value.version] : []))
-    .toSorted(byVersion);
-  const [lowest] = versions;
-  const highest = versions.at(-1);
-  return lowest === highest ? lowest : `${lowest}-${highest}`;
+/**
+ * The lower minor that the data of every member is written for. It stays while one that runs it is being made again, and goes
+ * when all run it, or the claim no longer asks for it.
+ */
+const preparedMinor = (s: Situation, before: string | undefined): string | undefined => {
+  const wanted = s.quorum?.spec.version;
+  if (wanted === undefined) return undefined;
+  const minor = minorOf(wanted);
+  const answers = s.held.flatMap(({ pod }) => (pod?.etcd.known === true ? [pod.etcd.value.version] : []));
+  if (answers.length === s.held.length) {
+    const ahead = answers.some((version) => compareMinors(version, wanted) > 0);
+    return ahead && isPreparedFor(s, wanted) ? minor : undefined;
+  }
+  return before === minor ? before : undefined;
 };
 
 /** `progressing` since longer than the claim allows. */
@@ -413,12 +415,15 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const stuck = troubles.find(
     ({ said }) => REFUSALS.has(said.reason) || (phase === 'QuorumLost' && said.phase === 'Failed'),
   );
-  const outdated = s.held.filter(isOutdated).length;
+  // Crossplane brings a change to the quorum and the members one after the other, and a lower minor to the members only later.
+  const behind = s.held.filter(
+    (slot) => isOutdated(slot) || (s.quorum !== undefined && slot.member.spec.version !== s.quorum.spec.version),
+  ).length;
   const whole =
     phase === 'Running' &&
     serving === replicas &&
     s.quorum?.status.operation === undefined &&
-    outdated === 0 &&
+    behind === 0 &&
     alarmsIn(s).length === 0;
   // One word from its first step to its last, for the same thrift.
   const inFlight = s.quorum?.status.operation;
@@ -435,20 +440,22 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     fault ??
     (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))
       ? { reason: trouble.said.reason, message: sentence(picture) }
-      : outdated > 0 && phase !== 'QuorumLost'
-        ? {
-            reason: 'RollingOut',
-            message: `${s.held.length - outdated} of ${s.held.length} members run what the claim asks for`,
-          }
-        : phase === 'Pending' || phase === 'Bootstrapping'
-          ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
-            { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
-          : underway !== undefined && phase !== 'QuorumLost'
-            ? underway
-            : // An election, or a call that ran into its deadline: what is said of the members says more.
-              step.do === 'Wait' && (decision.rule !== 'unknowns' || serving === 0)
-              ? { reason: step.reason, message: step.message }
-              : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+      : step.do === 'Wait' && step.reason === 'Downgrading'
+        ? { reason: step.reason, message: step.message }
+        : behind > 0 && phase !== 'QuorumLost'
+          ? {
+              reason: 'RollingOut',
+              message: `${s.held.length - behind} of ${s.held.length} members run what the claim asks for`,
+            }
+          : phase === 'Pending' || phase === 'Bootstrapping'
+            ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
+              { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
+            : underway !== undefined && phase !== 'QuorumLost'
+              ? underway
+              : // An election, or a call that ran into its deadline: what is said of the members says more.
+                step.do === 'Wait' && (decision.rule !== 'unknowns' || serving === 0)
+                ? { reason: step.reason, message: step.message }
+                : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
 
   // All of them, in one pass: one call that ran into its deadline is nothing to tell anybody.
   const cutOff =
@@ -549,7 +556,8 @@ export const quorumStatus = (
   const picture: Picture = { s, decision, fault, replicas, serving, voters: voterCount, troubles };
   const phase = phaseOf(picture);
   const leader = s.held.find((slot) => isLeader(s, slot))?.member.name;
-  const version = runningVersion(s) ?? before.version;
+  const version = runningVersions(s) ?? before.version;
+  const downgradableTo = preparedMinor(s, before.downgradableTo);
   const next: EtcdQuorumStatus = {
     ...(s.latch === undefined ? {} : { clusterID: s.latch }),
     ...(quorum.controllerUID === undefined
@@ -561,6 +569,7 @@ export const quorumStatus = (
     members: `${serving}/${replicas}`,
     readyMembers: serving,
     ...(version === undefined ? {} : { version }),
+    ...(downgradableTo === undefined ? {} : { downgradableTo }),
     ...(leader === undefined || phase === 'Paused' ? {} : { leader }),
     ...(voters === undefined ? {} : { voters }),
     ...(learners === undefined ? {} : { learners }),
@@ -575,6 +584,7 @@ export const quorumStatus = (
     phase: status.phase,
     clusterID: status.clusterID,
     clusterUID: status.clusterUID,
+    downgradableTo: status.downgradableTo,
     generation: status.observedGeneration,
     conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => [type, value, reason]),
   });

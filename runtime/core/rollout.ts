@@ -2,7 +2,7 @@
 
 import { ANNOTATIONS } from '../../api/names.ts';
 import { isEqual } from '../../api/quantity.ts';
-import { upgradeRefusal } from '../../api/upgrade-path.ts';
+import { compareMinors, compareVersions, upgradeRefusal } from '../../api/upgrade-path.ts';
 import { isLeader, type Situation, type Slot } from './situation.ts';
 import type { Step } from './steps.ts';
 import { type Metadata, metadataPatch, metadataRecord } from './template-metadata.ts';
@@ -39,15 +39,57 @@ export const metadataToWrite = (s: Situation): Step | undefined => {
   return pods.length + volumes.length === 0 ? undefined : { do: 'WriteMetadata', pods, volumes };
 };
 
+/** The lowest and the highest version that members say they run, as in the status. */
+export const runningVersions = (s: Situation): string | undefined => {
+  const versions = s.held
+    .flatMap(({ pod }) => (pod?.etcd.known === true ? [pod.etcd.value.version] : []))
+    .toSorted(compareVersions);
+  const [lowest] = versions;
+  const highest = versions.at(-1);
+  return lowest === highest ? lowest : `${lowest}-${highest}`;
+};
+
 /** Why the change may not be carried out, whoever let it through. The functions refuse it earlier, with better words. */
 export const rolloutRefusal = (s: Situation): string | undefined => {
-  for (const { member, pod } of s.held) {
-    const running = pod?.etcd.known === true ? pod.etcd.value.version : member.status.version;
-    const why = upgradeRefusal(running, member.spec.version);
+  const running = runningVersions(s);
+  for (const { member } of s.held) {
+    const why = upgradeRefusal(running ?? member.status.version, member.spec.version);
     if (why !== undefined) return `${member.name}: ${why}`;
   }
-  return undefined;
+  return s.quorum === undefined ? undefined : upgradeRefusal(running, s.quorum.spec.version);
 };
+
+/** What the members of a cluster that is being taken back say it goes to. Those that run the lower version do not say. */
+export const downgradeUnderWay = (s: Situation): string | undefined =>
+  s.held.flatMap(({ pod }) => (pod?.etcd.known === true ? (pod.etcd.value.downgradeTarget ?? []) : []))[0];
+
+/**
+ * Whether everybody could start with the minor of `version` on the data as it is now: who runs a higher one has said that its
+ * data is written as the lower one reads it, and that it will not be written otherwise again, either because a downgrade is enabled
+ * or because somebody runs the lower one.
+ */
+export const isPreparedFor = (s: Situation, version: string): boolean => {
+  const answers = s.held.flatMap(({ pod }) => (pod?.etcd.known === true ? [pod.etcd.value] : []));
+  if (answers.length < s.held.length) return false;
+  const runsIt = answers.some((answer) => compareMinors(answer.version, version) <= 0);
+  return answers.every(
+    ({ version: runs, storageVersion, downgradeTarget }) =>
+      compareMinors(runs, version) <= 0 ||
+      (storageVersion !== undefined &&
+        compareMinors(storageVersion, version) <= 0 &&
+        (runsIt || (downgradeTarget !== undefined && compareMinors(downgradeTarget, version) === 0))),
+  );
+};
+
+/** Whether etcd has yet to write its data as the running minor does; before that, the next minor must not be entered. */
+export const isMigrating = (s: Situation, version: string): boolean =>
+  s.held.some(
+    ({ pod }) =>
+      pod?.etcd.known === true &&
+      pod.etcd.value.storageVersion !== undefined &&
+      compareMinors(pod.etcd.value.version, version) < 0 &&
+      compareMinors(pod.etcd.value.storageVersion, pod.etcd.value.version) < 0,
+  );
 
 /**
  * A Pod that runs nothing and is outdated is made anew at once: a broken image or option that stopped a rollout is mended

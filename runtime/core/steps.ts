@@ -104,6 +104,11 @@ export type Step =
   | { readonly do: 'AddLearner'; readonly target: string; readonly peerURL: string }
   | { readonly do: 'Promote'; readonly target: string; readonly memberID: string }
   | { readonly do: 'MoveLeader'; readonly from: string; readonly to: string }
+  /**
+   * etcd's own protocol: enabled, it writes its data back for `target`, a minor. A repeat is refused with DowngradeRefused and the
+   * next look tells what is so.
+   */
+  | { readonly do: 'Downgrade'; readonly action: 'enable' | 'cancel'; readonly target: string }
   /** Follows a linearizable list with this ID; a repeat is refused by etcd with MemberNotFound. */
   | { readonly do: 'RemoveMember'; readonly target: string; readonly memberID: string }
   /** Deletes what is left of an incarnation that is out of the member list; a volume in use stays until its Pod ends. */

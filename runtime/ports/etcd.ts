@@ -63,6 +63,8 @@ export type EtcdMemberStatus = {
   readonly version: string;
   /** `3.6.0`; absent below 3.6 and until the first storage migration. */
   readonly storageVersion: string | undefined;
+  /** `3.5.0` while a downgrade to it is enabled in the cluster; absent below 3.6, which does not tell. */
+  readonly downgradeTarget?: string | undefined;
   readonly dbSize: bigint;
   readonly dbSizeInUse: bigint;
   /** Absent below 3.6. */

@@ -3,7 +3,7 @@
  * on the way.
  */
 import assert from 'node:assert/strict';
-import { LABELS } from '../../api/names.ts';
+import { LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { KubeFault, resources } from '../../runtime/ports/kube.ts';
 import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
@@ -35,6 +35,14 @@ const writable = (stage: Stage): Promise<boolean> =>
     () => false,
   );
 const memory = { storage: { medium: 'Memory', size: '256Mi' } };
+
+const oneServes =
+  (version: string) =>
+  ({ pods }: Stage): boolean =>
+    pods.some(
+      ({ spec, metadata }) =>
+        spec?.containers[0]?.image?.endsWith(`:v${version}`) === true && metadata.labels?.[LABELS.role] === ROLE_VOTER,
+    );
 
 const reported = (reason: string) => (stage: Stage) =>
   (stage.quorum?.status?.conditions ?? []).some((condition) => condition.reason === reason);
@@ -548,6 +556,74 @@ export const stories: readonly Story[] = [
       for (const { status } of stage.members) assert.equal(status?.version, '3.6.16');
       await canaryLives(stage);
     },
+  },
+  {
+    name: "goes back a minor version by etcd's own downgrade",
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      stage.edit({ version: '3.5.35' });
+      await stage.until(({ quorum }) => quorum?.status?.version === '3.5.35', 'everybody runs the lower version');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      for (const { status } of stage.members) assert.equal(status?.version, '3.5.35');
+      assert.equal(stage.quorum?.status?.downgradableTo, undefined);
+      await canaryLives(stage);
+    },
+  },
+  {
+    name: 'goes forward again when the claim is set back half-way down',
+    before: async (stage) => {
+      await formed(stage, {});
+      stage.kubelet.refuse(/-[01]-/);
+      stage.edit({ version: '3.5.35' });
+      await stage.until(oneServes('3.5.35'), 'one runs the lower version');
+    },
+    play: async (stage) => {
+      stage.edit({ version: '3.6.16' });
+      stage.kubelet.refuse(undefined);
+      await stage.until(({ quorum }) => quorum?.status?.version === '3.6.16', 'everybody runs the higher version');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.equal(stage.quorum?.status?.downgradableTo, undefined);
+      await canaryLives(stage);
+    },
+  },
+  {
+    name: 'goes back when the claim is set back half-way through an upgrade',
+    before: async (stage) => {
+      await formed(stage, { version: '3.5.35' });
+      stage.kubelet.refuse(/-[01]-/);
+      stage.edit({ version: '3.6.16' });
+      await stage.until(oneServes('3.6.16'), 'one runs the higher version');
+    },
+    play: async (stage) => {
+      stage.edit({ version: '3.5.35' });
+      stage.kubelet.refuse(undefined);
+      await stage.until(({ quorum }) => quorum?.status?.version === '3.5.35', 'everybody runs what they ran');
+      await stage.settled();
+      assert.equal(stage.steps.get('Downgrade'), undefined, 'the data was never left: etcd has nothing to write back');
+    },
+    ends: canaryLives,
+  },
+  {
+    name: 'keeps a member that dies before its data was written back on the version that can read it',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      stage.kubelet.refuse(/-1-/);
+      const pod = stage.podOf(1);
+      stage.remove(resources.pods, pod.metadata.name);
+      stage.edit({ version: '3.5.35' });
+      await stage.pass(20_000);
+      assert.equal(stage.steps.get('Downgrade'), undefined, 'with one member down nothing is written back');
+      assert.equal(stage.member(1).spec.version, '3.6.16');
+      stage.kubelet.refuse(undefined);
+      await stage.until(({ quorum }) => quorum?.status?.version === '3.5.35', 'everybody runs the lower version');
+      await stage.settled();
+    },
+    ends: canaryLives,
+    immortal: true,
   },
   {
     name: 'takes back a scale-up whose member finds no node',

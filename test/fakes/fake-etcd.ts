@@ -129,6 +129,8 @@ type Cluster = {
   /** Members that have been started once: they may not be formed again. */
   readonly born: Set<MemberId>;
   committed: State;
+  /** The cluster's version, as which all data is written. */
+  minor: number;
   term: bigint;
   leader: Process | undefined;
 };
@@ -226,6 +228,19 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     cluster.committed = { ...cluster.committed, ...change, index: cluster.committed.index + 1n };
   };
 
+  /** Decided only while every member says what it runs; a downgrade ends by itself when all run what it leads to. */
+  const decideVersion = (cluster: Cluster): void => {
+    const { downgradeTo, members } = cluster.committed;
+    const running = processesOf(cluster)
+      .filter(alive)
+      .map(({ version }) => minor(version));
+    const complete = running.length === members.size;
+    if (downgradeTo !== undefined) {
+      cluster.minor = Math.min(cluster.minor, minor(downgradeTo));
+      if (complete && running.every((one) => one <= minor(downgradeTo))) commit(cluster, { downgradeTo: undefined });
+    } else if (complete) cluster.minor = Math.min(...running);
+  };
+
   /** Lets the cluster do all it can do by itself now: elect, replicate, publish, throw out. */
   const settle = (cluster: Cluster): void => {
     const running = processesOf(cluster).filter(alive);
@@ -243,6 +258,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     }
     const { leader } = cluster;
     if (leader === undefined) return;
+    decideVersion(cluster);
 
     const followers = running.filter((process) => hears(process, leader));
     for (const process of followers) {
@@ -352,7 +368,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
   const restart = (data: Data, version: string, run: Run, refuse: Refuse): FakeProcess => {
     const { cluster, memberId } = data;
-    if (minor(version) < minor(data.version) && cluster.committed.downgradeTo === undefined) {
+    if (minor(version) < cluster.minor) {
       return refuse(fatal('invalid downgrade; server version is lower than determined cluster version'));
     }
     if (cluster.committed.removed.has(memberId) && processesOf(cluster).some(alive)) {
@@ -385,6 +401,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       id,
       token,
       born: new Set(),
+      minor: 0,
       committed: { ...EMPTY, index: 1n, members: new Map(members.map((member) => [member.id, member])) },
       term: 1n,
       leader: undefined,
@@ -563,7 +580,11 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       memberId,
       leaderId: leader?.data?.memberId,
       version: process.version,
-      storageVersion: minor(process.version) < 6 ? undefined : `3.${minor(process.version)}.0`,
+      storageVersion: minor(process.version) < 6 ? undefined : `3.${cluster.minor}.0`,
+      downgradeTarget:
+        minor(process.version) < 6 || cluster.committed.downgradeTo === undefined
+          ? undefined
+          : `${cluster.committed.downgradeTo}.0`,
       dbSize: size + process.data.freePages,
       dbSizeInUse: size,
       dbSizeQuota: minor(process.version) < 6 ? undefined : 2_147_483_648n,
@@ -792,7 +813,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         perform(ask('downgrade', action !== 'validate', 5_000, call), [action, target], (process, refuse) => {
           admit(process, auth, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
-          const running = Math.min(...processesOf(cluster).map(({ version }) => minor(version)));
+          const running = cluster.minor;
           const { downgradeTo } = cluster.committed;
           if (action === 'cancel') {
             if (downgradeTo === undefined) throw refuse('DowngradeRefused', 'etcdserver: no inflight downgrade job');
@@ -905,13 +926,12 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       probed('metrics', url, call, (process) => {
         const { applied, memberId, cluster } = process.data;
         const leader = leaderSeenBy(process);
-        const lowest = Math.min(...processesOf(cluster).map(({ version }) => minor(version)));
         return {
           hasLeader: leader !== undefined,
           isLeader: leader === process,
           isLearner: applied.members.get(memberId)?.isLearner ?? false,
           version: process.version,
-          clusterVersion: leader === undefined ? undefined : `3.${lowest}`,
+          clusterVersion: leader === undefined ? undefined : `3.${cluster.minor}`,
           currentRevision: applied.revision,
           quotaBackendBytes: 2_147_483_648n,
         };

@@ -8,7 +8,10 @@
 import type { EtcdMember as EtcdMemberObject, EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { ANNOTATIONS, clientURL, incarnationName, memberName, ordinalOf, peerURL } from '../../api/names.ts';
+import { accepted } from '../../functions/composing/accepted.ts';
 import type { Claim as FunctionClaim } from '../../functions/composing/claim.ts';
+import type { RunFunctionRequest } from '../../functions/composing/exchange.ts';
+import { QUORUM_KEY } from '../../functions/composing/settling.ts';
 import { wantedOrdinals } from '../../functions/composing/slots.ts';
 import { needsExactness } from '../../runtime/controllers/observe.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
@@ -53,6 +56,7 @@ export type SimPod = {
   config: string;
   templateHash: string;
   restartHash: string;
+  version: string;
   metadata: string;
   verified: string | undefined;
   memory: boolean;
@@ -110,6 +114,10 @@ export type SimEtcd = {
   revision: bigint;
   leader: string | undefined;
   foreign: boolean;
+  /** The minor that its data is written for. */
+  minor: number;
+  /** The minor that it is told to go back to. */
+  downgradeTo: number | undefined;
   served: boolean;
 };
 
@@ -247,6 +255,8 @@ const partakers = (w: World, etcd: SimEtcd): { pod: SimPod; disk: Disk }[] =>
     return runs(pod) && disk?.clusterID === etcd.id && disk.directory === pod.name ? [{ pod, disk }] : [];
   });
 
+const minorNumber = (version: string): number => Number(version.split('.')[1]);
+
 const votersOf = (etcd: SimEtcd): EtcdMember[] => etcd.members.filter(({ isLearner }) => !isLearner);
 
 const hasQuorum = (w: World, etcd: SimEtcd): boolean => {
@@ -264,6 +274,12 @@ const startEtcd = (w: World, pod: SimPod): Exit | undefined => {
     const etcd = w.etcd.find(({ id }) => id === disk.clusterID);
     // Alone, nobody knows better than its disk.
     if (etcd !== undefined && votersOf(etcd).length === 1) etcd.revision = disk.revision;
+    if (etcd !== undefined && minorNumber(pod.version) < etcd.minor) {
+      return {
+        code: 1,
+        message: '{"level":"fatal","msg":"invalid downgrade; server version is lower than determined cluster version"}',
+      };
+    }
     const removed = etcd !== undefined && hasQuorum(w, etcd) && !etcd.members.some(({ id }) => id === disk.memberID);
     return removed ? { code: 0, message: '' } : undefined;
   }
@@ -283,7 +299,16 @@ const startEtcd = (w: World, pod: SimPod): Exit | undefined => {
           isLearner: false,
         }),
       );
-      etcd = { id: clusterID, members, revision: 1n, leader: undefined, foreign: false, served: false };
+      etcd = {
+        id: clusterID,
+        members,
+        revision: 1n,
+        leader: undefined,
+        foreign: false,
+        served: false,
+        minor: 0,
+        downgradeTo: undefined,
+      };
       w.etcd.push(etcd);
     } else if (etcd.served && etcd.members.some(({ id, clientURLs }) => id === memberID && clientURLs.length > 0)) {
       throw new Violation(`${pod.name}: a member that has served starts anew on an empty disk`);
@@ -328,6 +353,14 @@ export const turnEtcd = (w: World): void => {
         pod.container.exit = { code: 0, message: '' };
         pod.ready = false;
       }
+    }
+    const minors = present.map(({ pod }) => minorNumber(pod.version));
+    // Decided only while everybody says what they run.
+    if (minors.length === etcd.members.length) {
+      if (etcd.downgradeTo !== undefined && minors.every((minor) => minor <= (etcd.downgradeTo ?? 0))) {
+        etcd.downgradeTo = undefined;
+      }
+      etcd.minor = Math.min(...minors, etcd.downgradeTo ?? Number.POSITIVE_INFINITY);
     }
     if (!hasQuorum(w, etcd)) {
       etcd.leader = undefined;
@@ -423,11 +456,23 @@ export const turnCollector = (w: World): void => {
   if (w.claim?.deleting === true && !dependents) w.claim = undefined;
 };
 
+/** What the function renders for the quorum and for its members. */
+const versionsOf = (w: World, { shape, clusterID }: SimClaim): { version: string; memberVersion: string } => {
+  const resource = w.quorum === undefined ? {} : { apiVersion: '', kind: 'EtcdQuorum', ...w.quorum };
+  const asked = { version: shape.version, status: clusterID === undefined ? {} : { clusterID } };
+  const { claim, memberVersion } = accepted(
+    { observed: { resources: { [QUORUM_KEY]: { resource } } } } as unknown as RunFunctionRequest,
+    asked as unknown as FunctionClaim,
+  );
+  return { version: claim.version, memberVersion };
+};
+
 /** Crossplane with the function `members`. */
 export const turnCrossplane = (w: World): void => {
   const { claim } = w;
   if (!w.composing || claim === undefined || claim.deleting || w.namespaceTerminating) return;
-  const spec: EtcdQuorumSpec = { replicas: claim.replicas, version: claim.shape.version, medium: claim.shape.medium };
+  const { version, memberVersion } = versionsOf(w, claim);
+  const spec: EtcdQuorumSpec = { replicas: claim.replicas, version, medium: claim.shape.medium };
   if (w.quorum === undefined) {
     w.quorum = { uid: draw(w, 'quorum'), version: 1, generation: 1, controllerUID: claim.uid, spec, status: {} };
   } else {
@@ -441,6 +486,7 @@ export const turnCrossplane = (w: World): void => {
       w.quorum.version += 1;
     }
   }
+  const shape = { ...claim.shape, version: memberVersion };
   const slots = w.members.map((member) => {
     const object = {
       metadata: { name: member.name, ...(member.deleting ? { deletionTimestamp: 'now' } : {}) },
@@ -469,15 +515,15 @@ export const turnCrossplane = (w: World): void => {
         firstClaim: undefined,
         retry: false,
         claimedPod: undefined,
-        shape: claim.shape,
+        shape,
         status: {},
       });
       continue;
     }
     member.controllerUID = claim.uid;
     member.composed = true;
-    if (JSON.stringify(member.shape) !== JSON.stringify(claim.shape)) {
-      member.shape = claim.shape;
+    if (JSON.stringify(member.shape) !== JSON.stringify(shape)) {
+      member.shape = shape;
       member.generation += 1;
     }
   }
@@ -562,6 +608,13 @@ const seenPod = (w: World, pod: SimPod): SeenPod => {
                 leaderId: etcd.leader,
                 revision: disk.revision,
                 isLearner: etcd.members.some(({ id, isLearner }) => id === disk.memberID && isLearner),
+                version: pod.version,
+                ...(minorNumber(pod.version) < 6
+                  ? {}
+                  : {
+                      storageVersion: `3.${etcd.minor}.0`,
+                      ...(etcd.downgradeTo === undefined ? {} : { downgradeTarget: `3.${etcd.downgradeTo}.0` }),
+                    }),
               }),
             ),
   };
@@ -768,6 +821,7 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
       config: place.config,
       templateHash: templateHash(member.shape),
       restartHash: restartHash(member.shape),
+      version: member.shape.version,
       metadata: appliedMetadata(member.shape),
       verified: undefined,
       memory,
@@ -989,6 +1043,15 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       if (etcd !== undefined) etcd.leader = step.to;
       return undefined;
     }
+    case 'Downgrade': {
+      const etcd = spoken(w, decision);
+      if (etcd?.leader === undefined) return { reason: 'ClusterUnreachable', message: 'no leader' };
+      const target = minorNumber(step.target);
+      if (step.action === 'enable' && etcd.minor !== target + 1)
+        return { reason: 'ClusterUnreachable', message: 'invalid downgrade target version' };
+      etcd.downgradeTo = step.action === 'enable' ? target : undefined;
+      return undefined;
+    }
     case 'RemoveMember': {
       const etcd = spoken(w, decision);
       const members = etcd?.members.filter(({ id }) => id !== step.memberID) ?? [];
@@ -1185,7 +1248,10 @@ export type Line = { readonly rule: string; readonly step: Step; readonly fault:
  * Runs until nothing moves any more: the runtime at once while it has something to do, the others whenever it has not.
  * Throws a {@link Violation} on a step that changes nothing and is taken again, and if there is no end.
  */
-export const run = (w: World, options: { passes?: number; each?: (line: Line) => void } = {}): Decision => {
+export const run = (
+  w: World,
+  options: { passes?: number; each?: (line: Line) => void; until?: (step: Step) => boolean } = {},
+): Decision => {
   let quiet = 0;
   let stubborn = 0;
   const recent: string[] = [];
@@ -1193,6 +1259,7 @@ export const run = (w: World, options: { passes?: number; each?: (line: Line) =>
     const before = fingerprint(w);
     const { decision, fault } = pass(w);
     options.each?.({ rule: decision.rule, step: decision.step, fault });
+    if (options.until?.(decision.step) === true) return decision;
     recent.push(`${decision.rule}: ${decision.step.do} ${decision.sketch}`);
     const changed = fingerprint(w) !== before;
     if (!isIdle(decision.step) && fault === undefined) {
@@ -1271,6 +1338,8 @@ export const foreignDisk = (w: World, member: string): void => {
       revision: 1_000n,
       leader: undefined,
       foreign: true,
+      minor: minorNumber(SHAPE.version),
+      downgradeTo: undefined,
       served: true,
     });
   }

@@ -107,6 +107,8 @@ export const told = (step: Step): string => {
     case 'Promote':
     case 'RemoveMember':
       return `${step.do} ${step.target} (${step.memberID})`;
+    case 'Downgrade':
+      return `Downgrade ${step.action} ${step.target}`;
     case 'MoveLeader':
       return `MoveLeader ${step.from} to ${step.to}`;
     case 'ClearAttempt':
@@ -250,6 +252,7 @@ export const play = (w: World, directive: string): string => {
       const lines: string[] = [];
       const last = run(w, {
         passes: LONGEST_RUN,
+        until: (step) => step.do === words.get('until'),
         each: ({ rule, step, fault }) => {
           const text = `${rule}: ${told(step)}${fault === undefined ? '' : ` -> ${fault.reason}: ${fault.message}`}`;
           if (text !== lines.at(-1)) lines.push(text);

@@ -87,12 +87,15 @@ export const answer = (of: {
   revision: bigint;
   isLearner?: boolean;
   version?: string;
+  storageVersion?: string;
+  downgradeTarget?: string;
 }): EtcdAnswer => ({
   clusterId: of.clusterId,
   memberId: of.memberId,
   leaderId: of.leaderId,
   version: of.version ?? SHAPE.version,
-  storageVersion: undefined,
+  storageVersion: of.storageVersion,
+  downgradeTarget: of.downgradeTarget,
   dbSize: 0n,
   dbSizeInUse: 0n,
   dbSizeQuota: undefined,

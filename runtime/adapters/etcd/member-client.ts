@@ -59,6 +59,10 @@ const DOWNGRADE = { validate: 0, enable: 1, cancel: 2 };
 /** Fields younger than etcd3's protocol files. */
 const STATUS_STORAGE_VERSION = 11;
 const STATUS_DB_SIZE_QUOTA = 12;
+/** Its own message: whether a downgrade is enabled, and to what. */
+const STATUS_DOWNGRADE_INFO = 13;
+const DOWNGRADE_ENABLED = 1;
+const DOWNGRADE_TARGET = 2;
 const HASH_KV_HASH_REVISION = 4;
 
 const channelOptions = {
@@ -481,12 +485,14 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
     status: (call) =>
       ask(read('status', call), ['Maintenance', 'Status'], {}, (answer: IStatusResponse, bytes) => {
         const newer = messageFields(bytes);
+        const downgrade = newer.message(STATUS_DOWNGRADE_INFO);
         return {
           clusterId: hex(answer.header.cluster_id),
           memberId: hex(answer.header.member_id),
           leaderId: answer.leader === '0' ? undefined : hex(answer.leader),
           version: answer.version,
           storageVersion: newer.text(STATUS_STORAGE_VERSION),
+          downgradeTarget: downgrade?.number(DOWNGRADE_ENABLED) === 1n ? downgrade.text(DOWNGRADE_TARGET) : undefined,
           dbSize: BigInt(answer.dbSize),
           dbSizeInUse: BigInt(answer.dbSizeInUse),
           dbSizeQuota: newer.number(STATUS_DB_SIZE_QUOTA),

@@ -1,6 +1,6 @@
 /**
  * The fields of a protobuf message by number. etcd3's decoder drops what its protocol files do not know, so what 3.6
- * added to old answers (storageVersion, dbSizeQuota, hash_revision) is read from the bytes beside it.
+ * added to old answers (storageVersion, dbSizeQuota, downgradeInfo, hash_revision) is read from the bytes beside it.
  */
 
 const VARINT = 0;
@@ -12,6 +12,8 @@ export type MessageFields = {
   /** Undefined where the message has no such number; proto3 sends no zeros. */
   number(field: number): bigint | undefined;
   text(field: number): string | undefined;
+  /** A message within the message. */
+  message(field: number): MessageFields | undefined;
 };
 
 /** Numbers are read as unsigned 64 bits; of a repeated field the last one stands. Throws a RangeError on other bytes. */
@@ -55,6 +57,10 @@ export const messageFields = (message: Uint8Array): MessageFields => {
     text: (field) => {
       const bytes = strings.get(field);
       return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
+    },
+    message: (field) => {
+      const bytes = strings.get(field);
+      return bytes === undefined ? undefined : messageFields(bytes);
     },
   };
 };

@@ -1,6 +1,15 @@
 /** Changes of the claim that reach members which run. */
 
-import { metadataToWrite, nextToRoll, outdatedIdle, rolloutRefusal, volumesToGrow } from '../rollout.ts';
+import { compareMinors, minorOf } from '../../../api/upgrade-path.ts';
+import {
+  isMigrating,
+  isPreparedFor,
+  metadataToWrite,
+  nextToRoll,
+  outdatedIdle,
+  rolloutRefusal,
+  volumesToGrow,
+} from '../rollout.ts';
 import { isHealthyVoter } from '../situation.ts';
 import { refusedToStart } from './quorum.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
@@ -31,7 +40,14 @@ export const roll: Rule = {
     if (slot?.pod === undefined) return undefined;
     const refusal = rolloutRefusal(s);
     if (refusal !== undefined) return { do: 'AskHuman', reason: 'UpgradeRefused', message: refusal };
-    const { name } = slot.member;
+    const { name, spec } = slot.member;
+    const runs = slot.pod.etcd.known ? slot.pod.etcd.value.version : spec.version;
+    if (compareMinors(spec.version, runs) < 0 && !isPreparedFor(s, spec.version)) {
+      return wait('Downgrading', `${name} could not start with ${spec.version} on its data yet`, STARTING_RECHECK_MS);
+    }
+    if (isMigrating(s, spec.version)) {
+      return wait('RollingOut', `etcd has yet to finish the upgrade to ${minorOf(runs)}`, STARTING_RECHECK_MS);
+    }
     if (!slot.volatile) {
       return {
         do: 'DeletePods',
