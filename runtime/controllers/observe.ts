@@ -25,6 +25,8 @@ import { homeOf, hostOf } from './observe-nodes.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
 const STATUS_DEADLINE_MS = 1_000;
+/** Of a Pod that ends on a node that is away: most probably it is silent, and each pass of its replacement would wait for it. */
+const GIVEN_UP_DEADLINE_MS = 250;
 const LIST_DEADLINE_MS = 2_000;
 /** Before this age a pending volume is asked for no reasons: provisioning takes its moment. */
 const VOLUME_PATIENCE_MS = 4_000;
@@ -121,22 +123,25 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
   const ip = status?.podIP;
   const condition = (type: string) => status?.conditions?.find((one) => one.type === type);
   const scheduled = condition('PodScheduled');
+  const node = pod.spec?.nodeName;
+  const host = node === undefined ? undefined : await hostOf(world, node, signal);
+  const deleting = metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid);
+  const givenUp = deleting && host !== undefined && host.is !== 'ready';
   const etcd: SeenPod['etcd'] =
     container.state !== 'running' || ip === undefined
       ? unknown('etcd is not running')
       : await world.etcd
           .at({ url: clientAddress(ip) })
-          .status({ signal, deadlineMs: STATUS_DEADLINE_MS })
+          .status({ signal, deadlineMs: givenUp ? GIVEN_UP_DEADLINE_MS : STATUS_DEADLINE_MS })
           .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error)));
-  const node = pod.spec?.nodeName;
   return {
     name: metadata.name,
     uid: metadata.uid,
     incarnation: metadata.labels?.[LABELS.incarnation] ?? '',
-    deleting: metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid),
+    deleting,
     phase: (status?.phase ?? 'Unknown') as SeenPod['phase'],
     node,
-    host: node === undefined ? undefined : await hostOf(world, node, signal),
+    host,
     ip,
     ready: condition('Ready')?.status === 'True',
     unschedulable: scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined,
