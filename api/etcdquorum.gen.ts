@@ -313,10 +313,6 @@ export interface EtcdQuorumRecovered {
    */
   snapshot?: string;
   /**
-   * Volumes of the lost cluster. They stay until the new cluster is whole and its members agree on their data.
-   */
-  kept?: string[];
-  /**
    * When all members had equal data.
    */
   verifiedAt?: string;

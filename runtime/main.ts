@@ -10,6 +10,7 @@ import { API_VERSION, LABELS } from '../api/names.ts';
 import release from '../package.json' with { type: 'json' };
 import { askProgress } from './adapters/agent-progress.ts';
 import { createEtcdClients } from './adapters/etcd/clients.ts';
+import { createEtcdHealthProbe } from './adapters/etcd/health-probe.ts';
 import { createEventRecorder } from './adapters/kube/events.ts';
 import { kubeAccess } from './adapters/kube/kube-access.ts';
 import { createKube } from './adapters/kube/kube-client.ts';
@@ -53,12 +54,12 @@ const options = new Command('etcd-operator-runtime')
     clusters: string;
     leaseNamespace?: string;
     leaseName: string;
-    agentImage?: string;
     healthAddress: string;
     metricsAddress: string;
     workers: number;
     nodePatience: number;
     memoryNodePatience: number;
+    agentImage?: string;
     logLevel: string;
   }>();
 
@@ -169,10 +170,14 @@ if (tracing !== undefined) log.info('traces are exported');
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const etcd = createEtcdClients();
+const agentImage =
+  options.agentImage ?? (await ownImage(kube, { namespace: access.namespace, pod: process.env.POD_NAME }));
 const world: World = {
   kube,
   caches,
   etcd,
+  probe: createEtcdHealthProbe(),
+  agentImage,
   clock,
   log,
   announce: ({ kind, name, namespace, uid }, { type, reason, message, action }) =>
@@ -188,12 +193,9 @@ const world: World = {
   tracing,
 };
 
-const agentImage =
-  options.agentImage ?? (await ownImage(kube, { namespace: access.namespace, pod: process.env.POD_NAME }));
 const snapshotWorld: SnapshotWorld = {
   ...world,
   caches: { ...caches, ...snapshotCaches },
-  agentImage,
   askProgress,
 };
 

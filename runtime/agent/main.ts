@@ -59,14 +59,20 @@ program
   .description('take a snapshot of the etcd that runs on the copy, and verify it')
   .requiredOption('--endpoint <url>', 'client URL of that etcd')
   .requiredOption('--work <directory>', 'where to work, on the new volume')
-  .action(async ({ endpoint, work }: { endpoint: string; work: string }) => {
+  .requiredOption('--cluster-id <hex>', 'the cluster that the data must be of')
+  .action(async ({ endpoint, work, clusterId: wanted }: { endpoint: string; work: string; clusterId: string }) => {
     const { ETCD_USERNAME: username, ETCD_PASSWORD: password } = process.env;
     const client = createMemberClient({
       url: endpoint,
       ...(username === undefined || password === undefined ? {} : { auth: { username, password } }),
     });
     try {
-      const { revision, version } = await answerOf(client);
+      const { revision, version, clusterId } = await answerOf(client);
+      if (clusterId !== wanted) {
+        throw new Error(
+          `the data is of cluster ${clusterId}, not of the lost cluster ${wanted}: nothing is recovered from it`,
+        );
+      }
       const saved = await saveSnapshot(client, join(work, 'snapshot.db'));
       const result = { revision: String(revision), version, ...saved };
       await writeFile(join(work, RESULT), JSON.stringify(result));

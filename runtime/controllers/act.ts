@@ -30,6 +30,7 @@ import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
 import { clientAddress, restartHash, templateHash } from './observe.ts';
+import { recover } from './recover.ts';
 import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
 
@@ -48,7 +49,7 @@ const EARLY_MS = 200;
 const DELETED_REMEMBERED = 2_000;
 const UNHEALTHY_MS = 1_000;
 
-type Scene = {
+export type Scene = {
   readonly world: World;
   readonly decision: Decision;
   readonly seen: Observed;
@@ -124,7 +125,7 @@ const deleteObject = async (
   }
 };
 
-const deleteAll = async (scene: Scene, resource: Resource, objects: readonly ObjectName[]): Promise<void> => {
+export const deleteAll = async (scene: Scene, resource: Resource, objects: readonly ObjectName[]): Promise<void> => {
   await Promise.all(objects.map((object) => deleteObject(scene, resource, object)));
 };
 
@@ -181,8 +182,11 @@ export const writeMember = async (
   }
 };
 
+/** Fields to write; undefined takes one away. */
+type QuorumChange = { readonly [Field in keyof EtcdQuorumStatus]?: EtcdQuorumStatus[Field] | undefined };
+
 /** The status as it stands, with what this step changes; the report is taken along so that one write does for both. */
-const changeQuorum = (scene: Scene, change: Partial<EtcdQuorumStatus>): Promise<void> => {
+export const changeQuorum = (scene: Scene, change: QuorumChange): Promise<void> => {
   const before = scene.decision.situation.quorum?.status ?? {};
   const reported = quorumStatus(scene.decision)?.status ?? before;
   const next = { ...reported, ...change };
@@ -193,7 +197,11 @@ const changeQuorum = (scene: Scene, change: Partial<EtcdQuorumStatus>): Promise<
 };
 
 /** Finalizer, references and the claim's UID in one apply, by UID: before anything exists that would need them. */
-const claimSlot = async (scene: Scene, member: ObjectName, refs: readonly EtcdMemberResourceRef[]): Promise<void> => {
+export const claimSlot = async (
+  scene: Scene,
+  member: ObjectName,
+  refs: readonly EtcdMemberResourceRef[],
+): Promise<void> => {
   const { world, seen, signal, decision } = scene;
   const clusterUID =
     decision.situation.quorum?.controllerUID ?? seen.members.find(({ name }) => name === member.name)?.firstClaim;
@@ -218,7 +226,7 @@ const claimSlot = async (scene: Scene, member: ObjectName, refs: readonly EtcdMe
   );
 };
 
-const createOnce = async <T extends KubeObject>(
+export const createOnce = async <T extends KubeObject>(
   { world, signal }: Scene,
   resource: Resource<T>,
   cache: Cache<T>,
@@ -232,7 +240,7 @@ const createOnce = async <T extends KubeObject>(
   }
 };
 
-const REFUSALS = ['Invalid', 'Forbidden', 'BadRequest'] as const;
+export const REFUSALS = ['Invalid', 'Forbidden', 'BadRequest'] as const;
 
 const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | undefined> => {
   const { world, seen, decision } = scene;
@@ -537,7 +545,7 @@ const dropFinalizer = async (
   }
 };
 
-const retain = (scene: Scene, { name, uid }: ObjectName): Promise<boolean> =>
+export const retain = (scene: Scene, { name, uid }: ObjectName): Promise<boolean> =>
   // Without the label nothing of ours will ever touch it again, nor take it for a volume of a later cluster.
   patchVolume(scene, name, {
     uid,
@@ -555,7 +563,7 @@ const teardown = async (scene: Scene, step: Extract<Step, { do: 'Teardown' }>): 
   for (const member of step.release) await releaseMember(scene, member);
 };
 
-const deletePods = async (scene: Scene, pods: readonly ObjectName[]): Promise<void> => {
+export const deletePods = async (scene: Scene, pods: readonly ObjectName[]): Promise<void> => {
   await Promise.all(
     pods.map(async (pod) => {
       await raiseFloor(scene, pod.name);
@@ -754,6 +762,14 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return defragment(scene, step);
     case 'Disarm':
       return disarm(scene, step);
+    case 'BeginRecovery':
+    case 'Fence':
+    case 'AdvanceRecovery':
+    case 'Seed':
+    case 'CompleteRecovery':
+    case 'AbandonRecovery':
+    case 'RetireLost':
+      return recover(scene, step);
     case 'GrowVolumes':
       return growVolumes(scene, step.volumes);
     case 'LetGo':

@@ -3,7 +3,16 @@ import { createHash } from 'node:crypto';
 import type { ContainerState, ContainerStatus, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
-import { ANNOTATIONS, CONTAINER, LABELS, MEMBER_FINALIZER, ordinalOf, PORTS, ROLE_VOTER } from '../../api/names.ts';
+import {
+  ANNOTATIONS,
+  CONTAINER,
+  LABELS,
+  MEMBER_FINALIZER,
+  ordinalOf,
+  PORTS,
+  ROLE_VOTER,
+  SEED_ROLE,
+} from '../../api/names.ts';
 import {
   type Fact,
   known,
@@ -14,6 +23,7 @@ import {
   type SeenMember,
   type SeenPod,
   type SeenQuorum,
+  type SeenSeed,
   type SeenVolume,
   unknown,
 } from '../core/observed.ts';
@@ -117,6 +127,26 @@ const podURL = (ip: string, port: number): string => `http://${ip.includes(':') 
 /** Client URL of a Pod, by address: names lag behind Pods by the time a DNS cache keeps them. */
 export const clientAddress = (ip: string): string => podURL(ip, PORTS.client);
 
+/** A step that failed, waits for an image, or keeps restarting beside the others; its words are the only ones there are. */
+const seenSeed = ({ metadata, status }: Stored<Pod>): SeenSeed | undefined => {
+  if (metadata.labels?.[LABELS.role] !== SEED_ROLE) return undefined;
+  const steps = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const troubles = steps.flatMap(({ name, state, lastState }) => {
+    const ended = state?.terminated ?? (state?.running === undefined ? lastState?.terminated : undefined);
+    if (ended !== undefined && ended.exitCode !== 0) {
+      const words = (ended.message ?? ended.reason ?? '').trim().split('\n').at(-1);
+      return [`${name} ended with ${ended.exitCode}: ${words}`];
+    }
+    const { reason, message } = state?.waiting ?? {};
+    return message === undefined || reason === 'PodInitializing' ? [] : [`${name}: ${reason}: ${message}`];
+  });
+  return {
+    state: status?.phase === 'Succeeded' ? 'succeeded' : status?.phase === 'Failed' ? 'failed' : 'running',
+    report: status?.containerStatuses?.[0]?.state?.terminated?.message,
+    trouble: troubles[0] ?? status?.message,
+  };
+};
+
 const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Promise<SeenPod> => {
   const { metadata, status } = pod;
   const container = seenContainer(status?.containerStatuses?.find(({ name }) => name === CONTAINER));
@@ -154,8 +184,22 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
     metadata: metadata.annotations?.[ANNOTATIONS.metadata],
     verifiedContainer: metadata.annotations?.[ANNOTATIONS.verifiedContainer],
     container,
+    seed: seenSeed(pod),
     etcd,
   };
+};
+
+/** Without quorum a member that has restarted serves no clients, and its metrics port is the only one to tell of its data. */
+const withMetrics = async (world: World, pod: SeenPod, signal: AbortSignal): Promise<SeenPod> => {
+  if (pod.etcd.known || pod.ip === undefined || pod.container.state !== 'running') return pod;
+  const metrics = await world.probe
+    .metrics(podURL(pod.ip, PORTS.metrics), { signal, deadlineMs: STATUS_DEADLINE_MS })
+    .then(
+      ({ currentRevision: revision, isLearner }) =>
+        revision === undefined ? unknown('its metrics tell no revision') : known({ revision, isLearner }),
+      (error: unknown) => unknown(error instanceof Error ? error.message : String(error)),
+    );
+  return { ...pod, metrics };
 };
 
 /** The provisioner's last complaint. Only events tell it, and only the API server has them. */
@@ -225,7 +269,7 @@ const seenMember = (
     finalized: metadata.finalizers?.includes(MEMBER_FINALIZER) ?? false,
     firstClaim: metadata.annotations?.[ANNOTATIONS.clusterUID] ?? status?.clusterUID,
     retry: metadata.annotations?.[ANNOTATIONS.retry] !== undefined,
-    claimedPod: spec.resourceRefs?.find(({ kind }) => kind === 'Pod')?.name,
+    claimedPod: spec.resourceRefs?.find(({ kind, name }) => kind === 'Pod' && !name.endsWith('-seed'))?.name,
     spec,
     status: status ?? {},
     templateHash: templateHash(spec),
@@ -414,9 +458,18 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     namespaceTerminating,
     claim,
     quorum,
-    members,
+    members:
+      membership.known || quorum?.status.clusterID === undefined
+        ? members
+        : await Promise.all(
+            members.map(async (member) => ({
+              ...member,
+              pods: await Promise.all(member.pods.map((pod) => withMetrics(world, pod, signal))),
+            })),
+          ),
     budget,
     membership,
     patience: world.patience,
+    agentImage: world.agentImage,
   };
 };

@@ -122,6 +122,32 @@ const wordsFor = (step: Step): Words | undefined => {
         reason: step.reason,
         message: `disarms ${step.alarms.map(({ alarm, memberId }) => `${alarm} of ${memberId}`).join(', ')}: ${step.why}`,
       };
+    case 'BeginRecovery':
+      return {
+        type: 'Warning',
+        reason: 'Recovering',
+        message: `quorum is recovered from ${step.target} at revision ${step.revision}, as the claim consents: cluster ${step.clusterID} is given up, and what only the others had`,
+      };
+    case 'Fence':
+      return {
+        type: 'Normal',
+        reason: 'Recovering',
+        message: `Pods of the lost cluster are ended, their volumes stay: ${step.pods.map(({ name }) => name).join(', ')}`,
+      };
+    case 'CompleteRecovery':
+      return {
+        type: 'Normal',
+        reason: 'Recovering',
+        message: `the recovered cluster is ${step.clusterID}, at revision ${step.revision}; watches of older revisions are told that they are compacted`,
+      };
+    case 'AbandonRecovery':
+      return { type: 'Warning', reason: 'RecoveryRefused', message: `the recovery is given up: ${step.why}` };
+    case 'RetireLost':
+      return {
+        type: 'Normal',
+        reason: 'Settled',
+        message: `the recovered cluster is whole: volumes of the lost one go once all members have equal data: ${step.volumes.map(({ name }) => name).join(', ')}`,
+      };
     case 'LetGo':
       return { type: 'Warning', reason: 'Orphaned', message: step.why };
     case 'Teardown':

@@ -6,7 +6,7 @@ import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { Patience } from '../core/observed.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { EtcdClients } from '../ports/etcd.ts';
+import type { EtcdClients, EtcdHealthProbe } from '../ports/etcd.ts';
 import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
 import { resources } from '../ports/kube.ts';
 import type { Tracing } from '../ports/tracing.ts';
@@ -53,6 +53,9 @@ export type World = {
   readonly kube: Kube;
   readonly caches: Caches;
   readonly etcd: EtcdClients;
+  readonly probe: EtcdHealthProbe;
+  /** Image of this runtime, in which the Pods that fill volumes find the agent. */
+  readonly agentImage: string | undefined;
   readonly clock: Clock;
   readonly announce: Announce;
   readonly log: Log;

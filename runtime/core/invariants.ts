@@ -251,6 +251,90 @@ const dataReadable: Invariant = {
   },
 };
 
+/** What a step writes into a Pod's configuration file. */
+const configsOf = (step: Step): readonly string[] =>
+  step.do === 'BringUp'
+    ? step.places.map(({ config }) => config)
+    : step.do === 'Configure'
+      ? step.pods.map(({ config }) => config)
+      : [];
+
+/** Deletes or gives away volumes, for whatever reason. */
+const volumesTakenBy = (step: Step): readonly string[] =>
+  step.do === 'Retire' || step.do === 'ClearAttempt' || step.do === 'AbandonRecovery' || step.do === 'RetireLost'
+    ? step.volumes.map(({ uid }) => uid)
+    : [];
+
+const WHILE_RECOVERING: readonly Step['do'][] = [
+  ...(['Wait', 'AskHuman', 'Teardown', 'LetGo', 'Dismiss', 'Adopt', 'Latch', 'DeletePods', 'BringUp'] as const),
+  ...(['Fence', 'AdvanceRecovery', 'Seed', 'CompleteRecovery', 'AbandonRecovery'] as const),
+];
+
+const recoveredWithConsent: Invariant = {
+  name: 'a cluster is given up only with consent, with nothing of it running, and its volumes stay until the next one is whole',
+  broken: (s, step) => {
+    const operation = s.quorum?.status.operation;
+    const recovering = operation?.kind === 'RecoverQuorum' ? operation : undefined;
+    if (configsOf(step).some((config) => /^force-new-cluster: true/m.test(config))) {
+      return 'a member that may serve would throw out every other one';
+    }
+    const pods = s.slots.flatMap(({ member }) => member.pods);
+    const volumes = s.slots.flatMap(({ member, lostVolumes }) => [...member.volumes, ...lostVolumes]);
+    if (step.do === 'BeginRecovery') {
+      const consent = s.quorum?.spec.recovery;
+      if (s.seen.membership.known) return 'there is a quorum';
+      return consent?.acceptDataLoss === true && consent.survivor === step.target && consent.clusterID === s.latch
+        ? undefined
+        : `nobody consented to giving up ${s.latch} for ${step.target}`;
+    }
+    if (step.do === 'Latch' && s.latch !== undefined && step.clusterID !== s.latch) return `it exists as ${s.latch}`;
+    if (step.do === 'RetireLost') {
+      if (!s.seen.membership.known || s.held.some(({ serving }) => !serving)) return 'not everybody serves';
+      if (s.held.length < (s.quorum?.spec.replicas ?? 0)) return 'it has not its full size yet';
+      const own = volumes.find(({ uid, clusterID }) => volumesTakenBy(step).includes(uid) && clusterID === s.latch);
+      return own === undefined ? undefined : `${own.name} is of the present cluster`;
+    }
+    const strange = volumes.find(
+      ({ uid, clusterID }) =>
+        volumesTakenBy(step).includes(uid) && clusterID !== undefined && s.latch !== undefined && clusterID !== s.latch,
+    );
+    if (strange !== undefined) return `${strange.name} is of cluster ${strange.clusterID}`;
+    if (recovering === undefined) {
+      const orphan = ['Fence', 'AdvanceRecovery', 'Seed', 'CompleteRecovery', 'AbandonRecovery'].includes(step.do);
+      return orphan ? 'no recovery is recorded' : undefined;
+    }
+    if (!WHILE_RECOVERING.includes(step.do)) return `${step.do} while quorum is being recovered`;
+    const own = incarnationName(recovering.target ?? '', recovering.incarnation ?? '');
+    const ofRecovery = ({ name }: { readonly name: string }): boolean => name === own || name === `${own}-seed`;
+    const old = pods.find((pod) => !ofRecovery(pod));
+    switch (step.do) {
+      case 'AdvanceRecovery':
+      case 'Seed':
+      case 'CompleteRecovery':
+        if (old !== undefined) return `${old.name} of the lost cluster is still there`;
+        if (step.do !== 'CompleteRecovery') return undefined;
+        return recovering.step === 'starting' && step.clusterID !== recovering.recovery?.clusterID
+          ? undefined
+          : `it goes on as ${step.clusterID} in step ${recovering.step}`;
+      case 'DeletePods': {
+        const other = step.pods.find((pod) => !ofRecovery(pod));
+        return other === undefined ? undefined : `${other.name} is ended by something else than the fencing`;
+      }
+      case 'BringUp': {
+        const other = step.places.find((place) => incarnationName(place.member.name, place.incarnation) !== own);
+        if (other !== undefined) return `${other.member.name} is started beside it`;
+        return recovering.step === 'starting' && old === undefined ? undefined : 'its data is not there yet';
+      }
+      case 'AbandonRecovery': {
+        const kept = volumes.find((volume) => volumesTakenBy(step).includes(volume.uid) && volume.name !== own);
+        return kept === undefined ? undefined : `${kept.name} was not made by this recovery`;
+      }
+      default:
+        return undefined;
+    }
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
@@ -260,6 +344,7 @@ export const INVARIANTS: readonly Invariant[] = [
   volumesKept,
   nothingForgotten,
   dataReadable,
+  recoveredWithConsent,
 ];
 
 /** The first invariant that the step would break, with the particulars; undefined if it may be taken. */

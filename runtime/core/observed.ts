@@ -48,6 +48,14 @@ export type SeenHome = {
   readonly node: SeenNode;
 };
 
+export type SeenSeed = {
+  readonly state: 'running' | 'succeeded' | 'failed';
+  /** The last words of the step that reports. */
+  readonly report: string | undefined;
+  /** Which step does not get on, and its words. */
+  readonly trouble: string | undefined;
+};
+
 export type SeenPod = {
   readonly name: string;
   readonly uid: string;
@@ -75,6 +83,10 @@ export type SeenPod = {
   /** The container start whose identity was last proven. */
   readonly verifiedContainer: string | undefined;
   readonly container: SeenContainer;
+  /** Only of a Pod that fills a new member's volume; its container is not etcd. */
+  readonly seed?: SeenSeed | undefined;
+  /** What a member whose client port is silent tells on its metrics port; asked only while quorum is lost. */
+  readonly metrics?: Fact<{ readonly revision: bigint; readonly isLearner: boolean | undefined }> | undefined;
   /** What the member at this Pod's address answered. Unknown also while nothing runs there. */
   readonly etcd: Fact<EtcdAnswer>;
   /** The hash of its data. It reads all of it, so it is only asked for where data is in doubt. */
@@ -176,4 +188,6 @@ export type Observed = {
   /** Confirmed by a quorum of etcd. Unknown without one. */
   readonly membership: Fact<EtcdMembership>;
   readonly patience?: Patience | undefined;
+  /** Image of this runtime, whose agent fills volumes; absent where nobody told. */
+  readonly agentImage?: string | undefined;
 };

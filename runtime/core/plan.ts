@@ -11,6 +11,7 @@ import { admit, configure, dismiss, impostor, record } from './rules/identity.ts
 import { held, replace, scale, strangers, strays } from './rules/membership.ts';
 import { operation } from './rules/operation.ts';
 import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
+import { recovery, retireLost } from './rules/recovery.ts';
 import { pause, revive } from './rules/restart.ts';
 import { grow, relabel, remake, roll, starting } from './rules/rollout.ts';
 import type { Rule } from './rules/rule.ts';
@@ -33,6 +34,7 @@ export const RULES: readonly Rule[] = [
   release,
   record,
   bootstrap,
+  recovery,
   impostor,
   operation,
   pause,
@@ -55,6 +57,7 @@ export const RULES: readonly Rule[] = [
   downgrade,
   roll,
   starting,
+  retireLost,
   spaceExhausted,
   grow,
 ];

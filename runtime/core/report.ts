@@ -16,6 +16,7 @@ import type { Decision } from './plan.ts';
 import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
 import { isProvenStart } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
+import { advice, isSame, survivorsOf } from './survivors.ts';
 
 /** Trouble that the API server or the kubelet made for the step that was taken. */
 export type StepFault = { readonly reason: Reason; readonly message: string };
@@ -363,6 +364,34 @@ const preparedMinor = (s: Situation, before: string | undefined): string | undef
   return before === minor ? before : undefined;
 };
 
+/**
+ * The loss as long as there is no quorum, whatever else is answered meanwhile: a consent is one to this loss, or none.
+ * Survivors as they were last seen, since a recovery stops them.
+ */
+const lossOf = (s: Situation, rule: string): Pick<EtcdQuorumStatus, 'loss' | 'survivors'> => {
+  const { status, spec } = s.quorum ?? {};
+  if (s.seen.membership.known || (status?.loss === undefined && rule !== 'quorum lost')) return {};
+  const consent = spec?.recovery?.clusterID === s.latch ? spec?.recovery : undefined;
+  const prior = status?.loss === undefined ? consent : status.loss.priorConsent;
+  const loss = {
+    since: status?.loss?.since ?? new Date(s.seen.now).toISOString(),
+    ...(prior === undefined || !isSame(prior, consent)
+      ? {}
+      : { priorConsent: { survivor: prior.survivor, clusterID: prior.clusterID } }),
+  };
+  const survivors =
+    rule === 'quorum lost'
+      ? survivorsOf(s).map(({ slot, revision, source, isLearner }) => ({
+          member: slot.member.name,
+          revision: String(revision),
+          source,
+          readable: source === 'status',
+          learner: isLearner,
+        }))
+      : status?.survivors;
+  return { loss, ...(survivors === undefined ? {} : { survivors }) };
+};
+
 /** `progressing` since longer than the claim allows. */
 const late = (s: Situation): boolean => {
   const progressing = s.quorum?.status.conditions?.find(({ type }) => type === 'Progressing');
@@ -392,7 +421,7 @@ const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQ
     return s.quorum?.status.bootstrap === undefined ? (replicas === 0 ? 'Paused' : 'Pending') : 'Bootstrapping';
   }
   if (replicas === 0) return 'Paused';
-  if (rule === 'quorum lost') return 'QuorumLost';
+  if (rule === 'quorum lost' || rule === 'recovery') return 'QuorumLost';
   if (step.do === 'AskHuman' && serving === 0) return 'Failed';
   // Formed, but not everyone has served yet for the first time.
   if (s.quorum?.status.phase === 'Bootstrapping' && serving < replicas && serving < s.held.length)
@@ -435,9 +464,13 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
         : inFlight?.kind === 'ReplaceMember'
           ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
           : undefined;
+  // As long as somebody survives there is a way out, and it is a person's to choose; every other trouble comes after it.
+  const wayOut = decision.rule === 'recovery' || advice(s) !== undefined;
+  const quorumLost = phase === 'QuorumLost' && step.do === 'Wait' && wayOut ? step : undefined;
   const waiting: { reason: Reason; message: string } =
     asks ??
     fault ??
+    quorumLost ??
     (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))
       ? { reason: trouble.said.reason, message: sentence(picture) }
       : step.do === 'Wait' && step.reason === 'Downgrading'
@@ -468,7 +501,7 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     phase === 'Paused'
       ? { status: 'False', reason: 'Paused', message: 'replicas is 0: identity and volumes are kept' }
       : phase === 'QuorumLost'
-        ? { status: 'False', reason: 'QuorumLost', message: step.do === 'Wait' ? step.message : 'no quorum' }
+        ? { status: 'False', reason: 'QuorumLost', message: 'message' in step ? step.message : 'no quorum' }
         : s.latch !== undefined && serving > 0 && serving >= majority(voters)
           ? serving >= replicas
             ? { status: 'True', reason: 'QuorumHealthy', message: `${serving} of ${replicas} members serve` }
@@ -575,6 +608,8 @@ export const quorumStatus = (
     ...(learners === undefined ? {} : { learners }),
     ...(before.bootstrap === undefined ? {} : { bootstrap: before.bootstrap }),
     ...(before.operation === undefined ? {} : { operation: before.operation }),
+    ...lossOf(s, rule),
+    ...(before.recovered === undefined ? {} : { recovered: before.recovered }),
     ...(before.repairs === undefined ? {} : { repairs: before.repairs }),
     decision: { rule, seen: sketch, next: 'message' in step ? `${step.do}: ${step.message}` : step.do },
     observedGeneration: quorum.generation,
@@ -586,6 +621,8 @@ export const quorumStatus = (
     clusterUID: status.clusterUID,
     downgradableTo: status.downgradableTo,
     generation: status.observedGeneration,
+    loss: status.loss,
+    survivors: status.survivors,
     conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => [type, value, reason]),
   });
   const detail = (status: EtcdQuorumStatus): unknown => ({

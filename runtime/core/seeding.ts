@@ -41,6 +41,10 @@ export type Seeding = {
   /** etcd's initial-cluster-token of the cluster that begins here; a new one, so that its ID is new. */
   readonly clusterToken: string;
   readonly source: SeedSource;
+  /** The cluster that the source's data must be of. */
+  readonly sourceClusterID: string;
+  /** Secret with root's password, where etcd asks even the operator to log in. */
+  readonly credentials: string | undefined;
   readonly agentImage: string;
   readonly clusterUID: string | undefined;
 };
@@ -89,6 +93,8 @@ export const seedPod = (of: Seeding): Pod => {
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [data],
   });
+  const url = peerURL(spec.clusterName, namespace, name, spec.tls?.peer === undefined ? 'http' : 'https');
+  const save = agent('save', ['--endpoint', LOCAL_CLIENT, '--work', WORK, '--cluster-id', of.sourceClusterID], [data]);
   const quota = spec.options?.quotaBackendBytes;
   return {
     apiVersion: 'v1',
@@ -138,7 +144,15 @@ export const seedPod = (of: Seeding): Pod => {
           ]),
           restartPolicy: 'Always',
         },
-        agent('save', ['--endpoint', LOCAL_CLIENT, '--work', WORK], [data]),
+        of.credentials === undefined
+          ? save
+          : {
+              ...save,
+              env: [
+                { name: 'ETCD_USERNAME', value: 'root' },
+                { name: 'ETCD_PASSWORD', valueFrom: { secretKeyRef: { name: of.credentials, key: 'password' } } },
+              ],
+            },
         server('restore', [
           '/usr/local/bin/etcdutl',
           'snapshot',
@@ -146,8 +160,8 @@ export const seedPod = (of: Seeding): Pod => {
           `${WORK}/snapshot.db`,
           `--data-dir=${WORK}/restored`,
           `--name=${name}`,
-          `--initial-cluster=${name}=${peerURL(spec.clusterName, namespace, name)}`,
-          `--initial-advertise-peer-urls=${peerURL(spec.clusterName, namespace, name)}`,
+          `--initial-cluster=${name}=${url}`,
+          `--initial-advertise-peer-urls=${url}`,
           `--initial-cluster-token=${of.clusterToken}`,
           `--bump-revision=${REVISION_BUMP}`,
           '--mark-compacted',

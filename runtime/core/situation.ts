@@ -39,6 +39,8 @@ export type Slot = {
   /** Pods and volumes in the slot that belong to no present incarnation. */
   readonly strayPods: readonly SeenPod[];
   readonly strayVolumes: readonly SeenVolume[];
+  /** Volumes of a cluster that was given up in a recovery. They are no part of the member any more. */
+  readonly lostVolumes: readonly SeenVolume[];
 };
 
 export type Situation = {
@@ -83,6 +85,8 @@ const witnesses = ({ members, quorum }: Observed): readonly SeenMember[] =>
       firstClaim === quorum.controllerUID,
   );
 
+const without = <T>(all: readonly T[], some: readonly T[]): readonly T[] => all.filter((one) => !some.includes(one));
+
 const only = <T>(values: readonly T[]): T | undefined => (new Set(values).size === 1 ? values[0] : undefined);
 
 /** Token of the incarnation of `member` that this line of etcd's list is about. The URL tells before the first start. */
@@ -106,6 +110,11 @@ const tokenOf = (seen: Observed, member: string, { name, peerURLs }: EtcdMember)
 const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undefined): string | undefined => {
   const { operation, bootstrap } = seen.quorum?.status ?? {};
   if (operation?.kind === 'AddMember' && operation.target === member.name) return operation.incarnation;
+  if (operation?.kind === 'RecoverQuorum' && operation.target === member.name) {
+    return operation.step === 'fencing'
+      ? operation.recovery?.source.slice(member.name.length + 1)
+      : operation.incarnation;
+  }
   if (latch === undefined) {
     const attempted = bootstrap?.members.find(({ name }) => name === member.name)?.incarnation;
     if (attempted !== undefined) return attempted;
@@ -168,7 +177,23 @@ const identityOf = (
   return { is: 'proven' };
 };
 
-const slotOf = (seen: Observed, member: SeenMember, latch: string | undefined): Slot => {
+/**
+ * Left by a cluster that was given up: what such a volume holds may be the only copy of something, and it is in nobody's
+ * way, since every incarnation has a volume of its own. Told by what is noted on the volume, so that it is still known where
+ * the record of the recovery was lost; then only of volumes that are not the recorded ones of their member.
+ */
+const isLost = (seen: Observed, { status }: SeenMember, volume: SeenVolume, latch: string | undefined): boolean => {
+  const { clusterID } = volume;
+  if (latch === undefined || clusterID === undefined || clusterID === latch) return false;
+  const recovered = seen.quorum?.status.recovered ?? [];
+  return (
+    recovered.some(({ lostClusterID }) => lostClusterID === clusterID) || status.incarnation !== volume.incarnation
+  );
+};
+
+const slotOf = (seen: Observed, whole: SeenMember, latch: string | undefined): Slot => {
+  const lostVolumes = whole.volumes.filter((volume) => isLost(seen, whole, volume, latch));
+  const member = lostVolumes.length === 0 ? whole : { ...whole, volumes: without(whole.volumes, lostVolumes) };
   const incarnation = incarnationOf(seen, member, latch);
   const mine = <T extends { readonly incarnation: string }>(things: readonly T[]): T | undefined =>
     things.find((thing) => thing.incarnation === incarnation);
@@ -211,6 +236,7 @@ const slotOf = (seen: Observed, member: SeenMember, latch: string | undefined): 
       identity.is !== 'foreign',
     strayPods: strays(member.pods),
     strayVolumes: strays(member.volumes),
+    lostVolumes,
   };
 };
 

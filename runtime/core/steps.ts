@@ -24,7 +24,7 @@ export type Placement = {
   readonly makeVolume: boolean;
 };
 
-export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember';
+export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember' | 'RecoverQuorum';
 
 export type Step =
   /** Nothing can be done before something changes; `recheckMs` where no watch would tell. */
@@ -152,6 +152,46 @@ export type Step =
       readonly why: string;
       readonly repair?: { readonly member: string; readonly cause: Reason };
     }
+  /** Written before anything is done, with a resource-version check; the token of the new incarnation is drawn here. */
+  | {
+      readonly do: 'BeginRecovery';
+      readonly target: string;
+      /** Name of the survivor's volume. */
+      readonly source: string;
+      readonly clusterID: string;
+      readonly revision: bigint;
+    }
+  /** Ends Pods of the lost cluster, gracefully; their volumes stay. */
+  | { readonly do: 'Fence'; readonly why: string; readonly pods: readonly ObjectName[] }
+  /** One status write. On the way to `seeding` every Pod is looked for once more, past every cache. */
+  | {
+      readonly do: 'AdvanceRecovery';
+      readonly to: 'seeding' | 'starting';
+      readonly revision?: bigint;
+      readonly snapshot?: string;
+    }
+  /** References, then the new volume, then the Pod that fills it; names are fixed, so repeats collide. */
+  | {
+      readonly do: 'Seed';
+      readonly member: ObjectName;
+      readonly incarnation: string;
+      readonly source: string;
+      readonly clusterID: string;
+      /** etcd's initial-cluster-token of the new cluster. */
+      readonly clusterToken: string;
+    }
+  /** One status write: the new cluster ID, what was recovered from what, and no operation any more. */
+  | { readonly do: 'CompleteRecovery'; readonly clusterID: string; readonly revision: bigint }
+  /** Takes away what the recovery made, then its record. The lost cluster's volumes are as they were. */
+  | {
+      readonly do: 'AbandonRecovery';
+      readonly why: string;
+      readonly pods: readonly ObjectName[];
+      readonly volumes: readonly ObjectName[];
+    }
+  /** Deletes volumes of a lost cluster, or releases them where the claim says Retain, once all members agree on their data. */
+  | { readonly do: 'RetireLost'; readonly volumes: readonly (ObjectName & { readonly retain: boolean })[] }
+
   /** Asks for larger volumes. The API server refuses what would shrink one, or what its StorageClass cannot. */
   | { readonly do: 'GrowVolumes'; readonly volumes: readonly (ObjectName & { readonly size: string })[] }
   /** Takes the finalizer off members that are going and leaves their Pods and volumes as they are. */

@@ -82,6 +82,8 @@ for (const version of VERSIONS) {
       token: 'ddddd',
       clusterToken: 'recovered',
       source: { from: 'survivor', volume: survivor },
+      sourceClusterID: before.clusterId,
+      credentials: undefined,
       agentImage: 'agent',
       clusterUID: undefined,
       spec: {

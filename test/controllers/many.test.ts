@@ -120,6 +120,8 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     kube,
     caches,
     etcd,
+    probe: stage.etcd.probe,
+    agentImage: undefined,
     clock: stage.clock,
     announce: silent,
     log: { debug: silent, info: silent, warn: silent, error: silent },

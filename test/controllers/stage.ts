@@ -365,6 +365,8 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       kube,
       caches,
       etcd: clients,
+      probe: etcd.probe,
+      agentImage: 'runtime:test',
       clock,
       log: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') },
       announce: (about, { type, reason, message }) => {

@@ -16,12 +16,13 @@ import { wantedOrdinals } from '../../functions/composing/slots.ts';
 import { needsExactness } from '../../runtime/controllers/observe.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
-import type { Fact, Observed, SeenPod, SeenVolume } from '../../runtime/core/observed.ts';
+import type { Fact, Observed, SeenPod, SeenSeed, SeenVolume } from '../../runtime/core/observed.ts';
 import { known, unknown } from '../../runtime/core/observed.ts';
 import { type Decision, plan } from '../../runtime/core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
 import { withRepair } from '../../runtime/core/rules/repair-budget.ts';
 import { isStanding } from '../../runtime/core/rules/standing.ts';
+import { REVISION_BUMP, seedPodName } from '../../runtime/core/seeding.ts';
 import type { ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import {
@@ -74,6 +75,10 @@ export type SimPod = {
   lost: boolean;
   /** Runs, and the runtime cannot reach it. */
   unreachable: boolean;
+  /** Of a Pod that fills a volume from another: it is no member. */
+  seed: { source: string; to: string; token: string; done: boolean } | undefined;
+  /** Its container has started anew since it last saw a leader: its client port is silent. */
+  mute: boolean;
 };
 
 export type SimVolume = {
@@ -127,6 +132,7 @@ export type SimClaim = {
   clusterID: string | undefined;
   replicas: number;
   shape: Shape;
+  recovery: EtcdQuorumSpec['recovery'];
 };
 
 export type World = {
@@ -170,6 +176,10 @@ export type World = {
   slow: boolean;
   /** Clusters that took writes of clients under the present claim. */
   served: string[];
+  /** Clusters that a person gave up. */
+  givenUp: string[];
+  /** Seeding Pods fail, in these words. */
+  seedTrouble: string | undefined;
 };
 
 /** Something happened that must never happen. */
@@ -199,6 +209,8 @@ export const emptyWorld = (): World => ({
   revisions: {},
   slow: false,
   served: [],
+  givenUp: [],
+  seedTrouble: undefined,
 });
 
 const draw = (w: World, kind: string): string => {
@@ -252,7 +264,8 @@ const runs = (pod: SimPod): boolean => pod.container.running && !pod.lost;
 const partakers = (w: World, etcd: SimEtcd): { pod: SimPod; disk: Disk }[] =>
   w.pods.flatMap((pod) => {
     const disk = diskOf(w, pod);
-    return runs(pod) && disk?.clusterID === etcd.id && disk.directory === pod.name ? [{ pod, disk }] : [];
+    const partakes = runs(pod) && pod.seed === undefined && disk?.directory === pod.name;
+    return partakes && disk.clusterID === etcd.id ? [{ pod, disk }] : [];
   });
 
 const minorNumber = (version: string): number => Number(version.split('.')[1]);
@@ -272,6 +285,7 @@ const startEtcd = (w: World, pod: SimPod): Exit | undefined => {
   const disk = diskOf(w, pod);
   if (disk !== undefined && disk.directory === pod.name) {
     const etcd = w.etcd.find(({ id }) => id === disk.clusterID);
+    pod.mute = true;
     // Alone, nobody knows better than its disk.
     if (etcd !== undefined && votersOf(etcd).length === 1) etcd.revision = disk.revision;
     if (etcd !== undefined && minorNumber(pod.version) < etcd.minor) {
@@ -382,7 +396,10 @@ export const turnEtcd = (w: World): void => {
       w.served = [...w.served, etcd.id];
     }
     if (clients) etcd.revision += 1n;
-    for (const { disk } of present) disk.revision = etcd.revision;
+    for (const { pod, disk } of present) {
+      disk.revision = etcd.revision;
+      pod.mute = false;
+    }
   }
   for (const pod of w.pods) {
     const disk = diskOf(w, pod);
@@ -401,6 +418,32 @@ const stopContainer = (pod: SimPod, exit: Exit | undefined): void => {
   pod.ready = false;
 };
 
+/** What the seeding Pod's containers do together: a copy, a snapshot of it, and that restored under a new identity. */
+const fillVolume = (w: World, pod: SimPod, seed: NonNullable<SimPod['seed']>): void => {
+  const source = w.volumes.find(({ name }) => name === seed.source);
+  const target = w.volumes.find(({ name }) => name === seed.to);
+  if (seed.done || target?.bound !== true) return;
+  if (source?.disk === undefined || w.seedTrouble !== undefined) {
+    pod.phase = 'Failed';
+    return;
+  }
+  const lost = source.disk.clusterID;
+  const busy = w.pods.find((one) => runs(one) && one.seed === undefined && diskOf(w, one)?.clusterID === lost);
+  if (busy !== undefined) throw new Violation(`${busy.name} of the lost cluster runs while another is made from it`);
+  const id = hash(`${seed.token}|${seed.to}`);
+  const memberID = hash(`${seed.token}|member|${seed.to}`);
+  const revision = source.disk.revision + REVISION_BUMP;
+  const url = peerURL(CLUSTER, NAMESPACE, seed.to);
+  const members: EtcdMember[] = [{ id: memberID, name: seed.to, peerURLs: [url], clientURLs: [], isLearner: false }];
+  w.etcd = [...w.etcd.filter((etcd) => etcd.id !== id)];
+  const minor = w.etcd.find((etcd) => etcd.id === lost)?.minor ?? minorNumber(pod.version);
+  const fresh = { leader: undefined, foreign: false, served: false, minor, downgradeTo: undefined };
+  w.etcd.push({ id, members, revision, ...fresh });
+  target.disk = { directory: seed.to, clusterID: id, memberID, revision };
+  pod.phase = 'Succeeded';
+  seed.done = true;
+};
+
 /** Ends what has to end, starts what can start. */
 export const turnKubelet = (w: World): void => {
   w.pods = w.pods.filter((pod) => !pod.deleting || pod.lost);
@@ -410,6 +453,10 @@ export const turnKubelet = (w: World): void => {
   // All at once, as a static bootstrap needs: first everyone gets a container, then each finds out whether it can live.
   const starting = w.pods.filter((pod) => {
     if (pod.container.running || pod.deleting || pod.lost || pod.phase === 'Failed') return false;
+    if (pod.seed !== undefined) {
+      fillVolume(w, pod, pod.seed);
+      return false;
+    }
     const volume = w.volumes.find(({ name }) => name === pod.name);
     // A Pod that has its volume keeps it; a new one does not get one that is being deleted.
     return pod.memory || (volume?.bound === true && (!volume.deleting || pod.container.id !== undefined));
@@ -472,7 +519,12 @@ export const turnCrossplane = (w: World): void => {
   const { claim } = w;
   if (!w.composing || claim === undefined || claim.deleting || w.namespaceTerminating) return;
   const { version, memberVersion } = versionsOf(w, claim);
-  const spec: EtcdQuorumSpec = { replicas: claim.replicas, version, medium: claim.shape.medium };
+  const spec: EtcdQuorumSpec = {
+    replicas: claim.replicas,
+    version,
+    medium: claim.shape.medium,
+    ...(claim.recovery === undefined ? {} : { recovery: claim.recovery }),
+  };
   if (w.quorum === undefined) {
     w.quorum = { uid: draw(w, 'quorum'), version: 1, generation: 1, controllerUID: claim.uid, spec, status: {} };
   } else {
@@ -552,6 +604,22 @@ export const turn = (w: World, ms = 1_000): void => {
 
 // ---------------------------------------------------------------------------------------------------- what is seen
 
+const isLearnerOf = (etcd: SimEtcd | undefined, { memberID }: Disk): boolean =>
+  etcd?.members.some(({ id, isLearner }) => id === memberID && isLearner) === true;
+
+const seenSeedOf = (w: World, pod: SimPod): SeenSeed => ({
+  state: pod.phase === 'Succeeded' ? 'succeeded' : pod.phase === 'Failed' ? 'failed' : 'running',
+  report:
+    pod.phase !== 'Succeeded'
+      ? undefined
+      : JSON.stringify({
+          revision: String(w.volumes.find(({ name }) => name === pod.seed?.source)?.disk?.revision ?? 0n),
+          sha256: 'a'.repeat(64),
+          snapshotBytes: 1,
+        }),
+  trouble: pod.phase === 'Failed' ? (w.seedTrouble ?? 'copy ended with 1: no database of etcd') : undefined,
+});
+
 const seenPod = (w: World, pod: SimPod): SeenPod => {
   const disk = diskOf(w, pod);
   const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
@@ -596,10 +664,14 @@ const seenPod = (w: World, pod: SimPod): SeenPod => {
           ? undefined
           : { code: container.exit.code, reason: 'Error', message: container.exit.message, signal: undefined },
     },
+    ...(pod.seed === undefined ? {} : { seed: seenSeedOf(w, pod) }),
+    ...(pod.mute && runs(pod) && disk !== undefined && etcd?.leader === undefined
+      ? { metrics: known({ revision: disk.revision, isLearner: isLearnerOf(etcd, disk) }) }
+      : {}),
     etcd:
       !pod.container.running || disk === undefined || etcd === undefined
         ? unknown('etcd is not running')
-        : w.blind.etcd || pod.unreachable || pod.lost
+        : w.blind.etcd || pod.unreachable || pod.lost || (pod.mute && etcd.leader === undefined)
           ? unknown('dial tcp 10.0.0.1:2379: i/o timeout')
           : known(
               answer({
@@ -686,6 +758,7 @@ const gathered = (w: World): Observed => {
       w,
       pods.map(({ seen }) => seen),
     ),
+    agentImage: 'runtime:test',
   };
 };
 
@@ -765,10 +838,59 @@ const guardData = (w: World, { disk, member: name }: SimPod | SimVolume, what: s
   if (w.namespaceTerminating || w.claim === undefined || w.claim.deleting) return;
   const owner = w.members.find((member) => member.name === name)?.controllerUID;
   const collected = owner !== undefined && owner !== w.claim.uid;
+  // Of a cluster that was given up: only when the next one is whole.
+  if (w.givenUp.includes(etcd.id)) {
+    const present = w.etcd.find(({ id }) => id === w.quorum?.status.clusterID);
+    const whole = present !== undefined && partakers(w, present).length >= w.claim.replicas;
+    if (!whole || present.id === etcd.id) throw new Violation(`${what} of a lost cluster is deleted too early`);
+    return;
+  }
   if (!collected && etcd.members.some(({ id }) => id === disk?.memberID)) {
     throw new Violation(`${what} holds data of a listed member and is deleted`);
   }
 };
+
+const newVolume = (w: World, { situation }: Decision, member: SimMember, incarnation: string): SimVolume => ({
+  name: incarnationName(member.name, incarnation),
+  uid: draw(w, 'volume'),
+  member: member.name,
+  incarnation,
+  deleting: false,
+  bound: false,
+  createdAt: w.now,
+  clusterUID: situation.quorum?.controllerUID,
+  clusterID: undefined,
+  memberID: undefined,
+  floor: undefined,
+  metadata: appliedMetadata(member.shape),
+  disk: undefined,
+});
+
+const newPod = (w: World, { situation }: Decision, member: SimMember, incarnation: string, config: string): SimPod => ({
+  name: incarnationName(member.name, incarnation),
+  uid: draw(w, 'pod'),
+  member: member.name,
+  incarnation,
+  deleting: false,
+  phase: 'Pending',
+  createdAt: w.now,
+  controllerUID: situation.quorum?.controllerUID,
+  voterRole: false,
+  ready: false,
+  config,
+  templateHash: templateHash(member.shape),
+  restartHash: restartHash(member.shape),
+  version: member.shape.version,
+  metadata: appliedMetadata(member.shape),
+  verified: undefined,
+  memory: member.shape.medium === 'Memory',
+  disk: undefined,
+  container: { id: undefined, running: false, restarts: 0, failures: 0, startedAt: undefined, exit: undefined },
+  lost: false,
+  unreachable: false,
+  seed: undefined,
+  mute: false,
+});
 
 function* bringUp(w: World, decision: Decision, place: Placement): Generator<void, StepFault | undefined> {
   const member = w.members.find(({ uid }) => uid === place.member.uid);
@@ -789,50 +911,39 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
     return { reason: 'PodRefused', message: w.refusing ?? 'the namespace is being terminated' };
   }
   if (place.makeVolume && !w.volumes.some((volume) => volume.name === name)) {
-    w.volumes.push({
-      name,
-      uid: draw(w, 'volume'),
-      member: member.name,
-      incarnation: place.incarnation,
-      deleting: false,
-      bound: false,
-      createdAt: w.now,
-      clusterUID,
-      clusterID: undefined,
-      memberID: undefined,
-      floor: undefined,
-      metadata: appliedMetadata(member.shape),
-      disk: undefined,
-    });
+    w.volumes.push(newVolume(w, decision, member, place.incarnation));
     yield;
   }
   if (!w.pods.some((pod) => pod.name === name)) {
-    w.pods.push({
-      name,
-      uid: draw(w, 'pod'),
-      member: member.name,
-      incarnation: place.incarnation,
-      deleting: false,
-      phase: 'Pending',
-      createdAt: w.now,
-      controllerUID: clusterUID,
-      voterRole: false,
-      ready: false,
-      config: place.config,
-      templateHash: templateHash(member.shape),
-      restartHash: restartHash(member.shape),
-      version: member.shape.version,
-      metadata: appliedMetadata(member.shape),
-      verified: undefined,
-      memory,
-      disk: undefined,
-      container: { id: undefined, running: false, restarts: 0, failures: 0, startedAt: undefined, exit: undefined },
-      lost: false,
-      unreachable: false,
-    });
+    w.pods.push(newPod(w, decision, member, place.incarnation, place.config));
     yield;
   }
   member.retry = false;
+  return undefined;
+}
+
+function* seedVolume(
+  w: World,
+  decision: Decision,
+  step: Extract<Step, { do: 'Seed' }>,
+): Generator<void, StepFault | undefined> {
+  const member = w.members.find(({ uid }) => uid === step.member.uid);
+  if (member === undefined) return undefined;
+  const name = incarnationName(member.name, step.incarnation);
+  member.finalized = true;
+  member.claimedPod = name;
+  yield;
+  if (w.refusing !== undefined) return { reason: 'PodRefused', message: w.refusing };
+  const volume = newVolume(w, decision, member, step.incarnation);
+  if (!w.volumes.some((one) => one.name === name)) w.volumes.push(volume);
+  yield;
+  const pod = seedPodName(member.name, step.incarnation);
+  if (w.pods.some((one) => one.name === pod)) return undefined;
+  w.pods.push({
+    ...newPod(w, decision, member, '', ''),
+    name: pod,
+    seed: { source: step.source, to: name, token: step.clusterToken, done: false },
+  });
   return undefined;
 }
 
@@ -1103,6 +1214,77 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
     case 'Disarm':
       // Nothing in this world raises an alarm: the stories of that are told with the fake etcd, in test/controllers.
       return undefined;
+    case 'BeginRecovery':
+      w.givenUp = [...w.givenUp, step.clusterID];
+      changeQuorum(w, decision, {
+        operation: {
+          id: draw(w, 'op'),
+          kind: 'RecoverQuorum',
+          target: step.target,
+          step: 'fencing',
+          since: new Date(w.now).toISOString(),
+          incarnation: drawToken(w),
+          recovery: { source: step.source, clusterID: step.clusterID, revision: String(step.revision) },
+        },
+      });
+      return undefined;
+    case 'Fence':
+      for (const { uid } of step.pods) {
+        const pod = w.pods.find((one) => one.uid === uid);
+        if (pod !== undefined) pod.deleting = true;
+        yield;
+      }
+      return undefined;
+    case 'AdvanceRecovery': {
+      const operation = situation.quorum?.status.operation;
+      if (operation?.recovery === undefined) return undefined;
+      const { revision } = step;
+      changeQuorum(w, decision, {
+        operation: {
+          ...operation,
+          step: step.to,
+          recovery: { ...operation.recovery, ...(revision === undefined ? {} : { revision: String(revision) }) },
+        },
+      });
+      return undefined;
+    }
+    case 'Seed':
+      return yield* seedVolume(w, decision, step);
+    case 'CompleteRecovery': {
+      const { operation, recovered = [], loss: _, survivors: __, ...rest } = situation.quorum?.status ?? {};
+      if (operation?.recovery === undefined) return undefined;
+      const { clusterID: lostClusterID, revision: revisionBefore } = operation.recovery;
+      const at = new Date(w.now).toISOString();
+      const { target: survivor = '', id } = operation;
+      const { clusterID, revision } = step;
+      const entry = { id, at, survivor, lostClusterID, clusterID, revisionBefore, revisionAfter: String(revision) };
+      writeQuorum(w, decision, { ...rest, clusterID, recovered: [...recovered, entry] });
+      return undefined;
+    }
+    case 'AbandonRecovery': {
+      for (const { uid } of step.pods) {
+        const pod = w.pods.find((one) => one.uid === uid);
+        if (pod !== undefined) pod.deleting = true;
+        yield;
+      }
+      for (const volume of step.volumes) {
+        deleteVolume(w, volume);
+        yield;
+      }
+      const { operation, ...rest } = quorumStatus(decision)?.status ?? situation.quorum?.status ?? {};
+      const member = w.members.find(({ name }) => name === operation?.target);
+      if (member !== undefined) member.claimedPod = operation?.recovery?.source;
+      yield;
+      w.givenUp = w.givenUp.filter((id) => id !== operation?.recovery?.clusterID);
+      writeQuorum(w, decision, rest);
+      return undefined;
+    }
+    case 'RetireLost':
+      for (const volume of step.volumes) {
+        deleteVolume(w, volume);
+        yield;
+      }
+      return undefined;
     case 'GrowVolumes':
       return undefined;
     case 'LetGo':
@@ -1194,7 +1376,14 @@ export const check = (w: World): void => {
   const led = ours.filter((etcd) => hasQuorum(w, etcd));
   if (led.length > 1 && !w.slow)
     throw new Violation(`two clusters have a leader: ${led.map(({ id }) => id).join(', ')}`);
-  if (new Set(w.served).size > 1) throw new Violation(`two clusters took writes: ${w.served.join(', ')}`);
+  const serving = new Set(w.served.filter((id) => !w.givenUp.includes(id)));
+  if (serving.size > 1) throw new Violation(`two clusters took writes: ${w.served.join(', ')}`);
+  for (const id of w.givenUp) {
+    const etcd = w.etcd.find((one) => one.id === id);
+    if (etcd !== undefined && serving.size > 0 && partakers(w, etcd).length > 0) {
+      throw new Violation(`a member of ${id} runs beside the cluster that took its place`);
+    }
+  }
   for (const etcd of ours) {
     const learners = etcd.members.filter(({ isLearner }) => isLearner).length;
     if (learners > 1) throw new Violation(`${learners} learners`);
@@ -1282,7 +1471,14 @@ export const applyClaim = (w: World, replicas = 3, shape: Partial<Shape> = {}): 
     w.claim.shape = { ...w.claim.shape, ...shape };
     return;
   }
-  w.claim = { uid: draw(w, 'claim'), deleting: false, clusterID: undefined, replicas, shape: { ...SHAPE, ...shape } };
+  w.claim = {
+    uid: draw(w, 'claim'),
+    deleting: false,
+    clusterID: undefined,
+    replicas,
+    shape: { ...SHAPE, ...shape },
+    recovery: undefined,
+  };
   // A claim whose objects were left to it goes on; any other begins anew.
   if (!w.members.some(({ deleting, controllerUID }) => !deleting && controllerUID === undefined)) w.served = [];
 };

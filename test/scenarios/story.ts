@@ -131,6 +131,20 @@ export const told = (step: Step): string => {
         .join(', ')}`;
     case 'GrowVolumes':
       return `GrowVolumes ${step.volumes.map(({ name, size }) => `${name} to ${size}`).join(', ')}`;
+    case 'BeginRecovery':
+      return `BeginRecovery from ${step.target} (${step.source} at ${step.revision}), giving up ${step.clusterID}`;
+    case 'Fence':
+      return `Fence ${names(step.pods)}: ${step.why}`;
+    case 'AdvanceRecovery':
+      return `AdvanceRecovery to ${step.to}${step.revision === undefined ? '' : ` with revision ${step.revision}`}`;
+    case 'Seed':
+      return `Seed ${step.member.name}-${step.incarnation} from ${step.source}`;
+    case 'CompleteRecovery':
+      return `CompleteRecovery as ${step.clusterID} at ${step.revision}`;
+    case 'AbandonRecovery':
+      return `AbandonRecovery ${names([...step.pods, ...step.volumes])}: ${step.why}`;
+    case 'RetireLost':
+      return `RetireLost ${names(step.volumes)}`;
     case 'LetGo':
       return `LetGo ${names(step.members)}: ${step.why}`;
     case 'Teardown':
@@ -197,6 +211,13 @@ const show = (w: World): string => {
     ),
     ...w.retained.map((volume) => `kept volume ${volume.name}`),
     ...(w.budget === undefined ? [] : [`budget ${w.budget.minAvailable}`]),
+    ...(quorum?.survivors ?? []).map(
+      ({ member, revision, source }) => `survivor ${member} at ${revision} by ${source}`,
+    ),
+    ...(quorum?.recovered ?? []).map(
+      ({ survivor, lostClusterID, clusterID, revisionBefore, revisionAfter }) =>
+        `recovered from ${survivor}: ${lostClusterID} at ${revisionBefore} became ${clusterID} at ${revisionAfter}`,
+    ),
   ].join('\n');
 };
 
@@ -303,6 +324,9 @@ export const play = (w: World, directive: string): string => {
       if (pod !== undefined) Object.assign(pod, { lost: true, ready: false, deleting: words.has('evicted') });
       return 'ok';
     }
+    case 'gone':
+      w.pods = w.pods.filter((pod) => pod.member !== member);
+      return 'ok';
     case 'recover':
       for (const pod of w.pods) if (pod.member === member) pod.lost = false;
       return 'ok';
@@ -340,6 +364,16 @@ export const play = (w: World, directive: string): string => {
     }
     case 'blind':
       w.blind = { claim: words.has('claim'), namespace: words.has('namespace'), etcd: words.has('etcd') };
+      return 'ok';
+    case 'consent': {
+      if (w.claim === undefined) return 'no claim';
+      const clusterID = words.get('cluster') ?? w.quorum?.status.clusterID ?? '';
+      w.claim.recovery = first === 'off' ? undefined : { survivor: first, clusterID, acceptDataLoss: true };
+      turnCrossplane(w);
+      return 'ok';
+    }
+    case 'seeding':
+      w.seedTrouble = words.has('off') ? undefined : first;
       return 'ok';
     case 'crossplane':
       w.composing = first === 'on';

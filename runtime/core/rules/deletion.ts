@@ -15,13 +15,16 @@ const abandoned = (s: Situation, { pods, volumes }: SeenMember): readonly Object
   return [...lost, ...volumes.filter(({ deleting, name }) => deleting && lost.some((pod) => pod.name === name))];
 };
 
-const isOver = (s: Situation, member: SeenMember): boolean =>
-  abandoned(s, member).length === member.pods.length + member.volumes.length;
+const isOver = (s: Situation, { member, lostVolumes }: Slot): boolean =>
+  abandoned(s, member).length === member.pods.length + member.volumes.length && lostVolumes.length === 0;
 
 const released = (s: Situation, member: SeenMember): ObjectName & { readonly behind: readonly string[] } => ({
   ...named(member),
   behind: abandoned(s, member).map(({ uid }) => uid),
 });
+
+/** Those of a lost cluster too: they stay until a recovered one is whole, and this one will not be any more. */
+const volumesOf = ({ member, lostVolumes }: Slot) => [...member.volumes, ...lostVolumes];
 
 const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
   const { budget } = s.seen;
@@ -30,14 +33,12 @@ const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
     // A volume goes only when no Pod of its slot is left that could still write to it.
     volumes: slots
       .filter(({ member }) => member.pods.every((pod) => isAbandoned(s, pod)))
-      .flatMap(({ member }) =>
-        member.volumes
+      .flatMap((slot) =>
+        volumesOf(slot)
           .filter((volume) => !volume.deleting)
-          .map((volume) => ({ ...named(volume), retain: member.spec.storage.retention === 'Retain' })),
+          .map((volume) => ({ ...named(volume), retain: slot.member.spec.storage.retention === 'Retain' })),
       ),
-    release: slots
-      .filter(({ member }) => member.finalized && isOver(s, member))
-      .map(({ member }) => released(s, member)),
+    release: slots.filter((slot) => slot.member.finalized && isOver(s, slot)).map(({ member }) => released(s, member)),
     budget: budget !== undefined && !budget.deleting ? { name: s.seen.cluster, uid: budget.uid } : undefined,
   };
   const idle = step.pods.length + step.volumes.length + step.release.length === 0 && step.budget === undefined;
@@ -116,11 +117,11 @@ export const release: Rule = {
   name: 'release',
   answer: (s) => {
     const gone = s.slots.filter(
-      ({ member, entry }) =>
-        member.deleting &&
-        member.finalized &&
-        isOver(s, member) &&
-        (s.latch === undefined || (entry.known && entry.value === undefined)),
+      (slot) =>
+        slot.member.deleting &&
+        slot.member.finalized &&
+        isOver(s, slot) &&
+        (s.latch === undefined || (slot.entry.known && slot.entry.value === undefined)),
     );
     return gone.length === 0
       ? undefined

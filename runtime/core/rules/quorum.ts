@@ -2,6 +2,7 @@
 
 import { majority, type Situation } from '../situation.ts';
 import type { Step } from '../steps.ts';
+import { advice, consentOf } from '../survivors.ts';
 import { metadataRecord } from '../template-metadata.ts';
 import { RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import { allPods, allVolumes, isDataless, refusedSpec } from './standing.ts';
@@ -37,14 +38,29 @@ export const quorumLost: Rule = {
     if (able.length >= majority(voters)) return undefined;
     const refused = refusedToStart(s);
     if (refused !== undefined) return refused;
+    const consent = consentOf(s);
+    if (consent.is === 'given') {
+      const { slot, revision } = consent.survivor;
+      if (slot.volume !== undefined) {
+        return {
+          do: 'BeginRecovery',
+          target: slot.member.name,
+          source: slot.volume.name,
+          clusterID: s.latch,
+          revision,
+        };
+      }
+    }
     const missing = s.held.filter((slot) => !answering.includes(slot)).map(({ member }) => member.name);
-    return wait(
-      'QuorumLost',
-      missing.length === 0
-        ? `all ${voters} voters answer, but only ${led.length} know of a leader`
-        : `${answering.length} of ${voters} voters answer, ${majority(voters)} are needed; missing: ${missing.join(', ')}`,
-      RETRY_MS,
-    );
+    if (missing.length === 0) {
+      return wait('QuorumLost', `all ${voters} voters answer, but only ${led.length} know of a leader`, RETRY_MS);
+    }
+    const lost = `${answering.length} of ${voters} voters answer, ${majority(voters)} are needed; missing: ${missing.join(', ')}`;
+    if (consent.is === 'refused') {
+      return { do: 'AskHuman', reason: 'RecoveryRefused', message: `${lost}; ${consent.why}` };
+    }
+    const way = advice(s);
+    return wait('QuorumLost', way === undefined ? lost : `${lost}; ${way}`, RETRY_MS);
   },
 };
 

@@ -1,0 +1,259 @@
+/** Carries out the steps of a recovery from lost quorum. */
+import { randomUUID } from 'node:crypto';
+import { incarnationName, LABELS } from '../../api/names.ts';
+import { incarnationRefs, memberVolume } from '../core/member-pod.ts';
+import { seedPod, seedPodName } from '../core/seeding.ts';
+import type { Step } from '../core/steps.ts';
+import { EtcdFault } from '../ports/etcd.ts';
+import { isFault, resources } from '../ports/kube.ts';
+import {
+  changeQuorum,
+  claimSlot,
+  createOnce,
+  deleteAll,
+  deletePods,
+  type Outcome,
+  REFUSALS,
+  retain,
+  type Scene,
+} from './act.ts';
+import { clientAddress, templateHash } from './observe.ts';
+
+export type RecoveryStep = Extract<
+  Step,
+  {
+    do: 'BeginRecovery' | 'Fence' | 'AdvanceRecovery' | 'Seed' | 'CompleteRecovery' | 'AbandonRecovery' | 'RetireLost';
+  }
+>;
+
+const DONE: Outcome = { was: 'done' };
+const ASKED_TO_GO: Outcome = { was: 'done', recheckMs: 200 };
+const EARLY_MS = 1_000;
+/** As many as anybody will look back at, and as the record has room for. */
+const REMEMBERED = 8;
+
+/** Pods of the cluster that the caches may not know of yet: one that is missed here could take writes of its own. */
+const unseenPods = async ({ world, seen, signal }: Scene, own: readonly string[]): Promise<readonly string[]> => {
+  const labelSelector = `${LABELS.cluster}=${seen.cluster},${LABELS.member}`;
+  const { items } = await world.kube.list(resources.pods, { namespace: seen.namespace, labelSelector, signal });
+  return items.map(({ metadata }) => metadata.name).filter((name) => !own.includes(name));
+};
+
+const advance = async (scene: Scene, step: Extract<Step, { do: 'AdvanceRecovery' }>): Promise<Outcome> => {
+  const operation = scene.decision.situation.quorum?.status.operation;
+  if (operation?.recovery === undefined) return DONE;
+  const { target = '', incarnation = '' } = operation;
+  const own = [incarnationName(target, incarnation), seedPodName(target, incarnation)];
+  const left = await unseenPods(scene, own);
+  if (left.length > 0) return { was: 'early', recheckMs: EARLY_MS, why: `${left.join(', ')} still exist` };
+  await changeQuorum(scene, {
+    operation: {
+      ...operation,
+      step: step.to,
+      recovery: {
+        ...operation.recovery,
+        ...(step.revision === undefined ? {} : { revision: String(step.revision) }),
+        ...(step.snapshot === undefined ? {} : { snapshot: step.snapshot }),
+      },
+    },
+  });
+  return DONE;
+};
+
+const seed = async (scene: Scene, step: Extract<Step, { do: 'Seed' }>): Promise<Outcome> => {
+  const { world, seen, decision } = scene;
+  const { quorum } = decision.situation;
+  const member = seen.members.find(({ uid }) => uid === step.member.uid);
+  const { agentImage } = world;
+  if (member === undefined) return DONE;
+  if (agentImage === undefined) {
+    return {
+      was: 'refused',
+      fault: {
+        reason: 'RecoveryRefused',
+        message: 'this runtime does not know its own image: start it with --agent-image',
+      },
+    };
+  }
+  const { name, spec } = member;
+  const clusterUID = quorum?.controllerUID;
+  const refs = incarnationRefs({ member: name, token: step.incarnation, spec });
+  await claimSlot(scene, step.member, [
+    ...refs,
+    { apiVersion: 'v1', kind: 'Pod', name: seedPodName(name, step.incarnation) },
+  ]);
+  try {
+    const volume = memberVolume({
+      namespace: seen.namespace,
+      member: name,
+      spec,
+      templateHash: templateHash(spec),
+      restartHash: member.restartHash,
+      token: step.incarnation,
+      config: '',
+      clusterUID,
+    });
+    if (volume !== undefined) {
+      await createOnce(scene, resources.persistentvolumeclaims, world.caches.volumes, volume);
+    }
+    const { auth } = quorum?.spec ?? {};
+    const pod = seedPod({
+      namespace: seen.namespace,
+      member: name,
+      spec,
+      token: step.incarnation,
+      clusterToken: step.clusterToken,
+      source: { from: 'survivor', volume: step.source },
+      sourceClusterID: step.clusterID,
+      credentials: auth?.enabled === true ? auth.rootCredentialsSecretName : undefined,
+      agentImage,
+      clusterUID,
+    });
+    await createOnce(scene, resources.pods, world.caches.pods, pod);
+  } catch (error) {
+    if (!isFault(error, ...REFUSALS)) throw error;
+    return { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
+  }
+  return DONE;
+};
+
+const complete = async (scene: Scene, step: Extract<Step, { do: 'CompleteRecovery' }>): Promise<void> => {
+  const { seen, decision } = scene;
+  const { operation, recovered = [] } = decision.situation.quorum?.status ?? {};
+  if (operation?.recovery === undefined) return;
+  const { target = '', incarnation = '' } = operation;
+  const member = seen.members.find(({ name }) => name === target);
+  // Without the Pod that filled the volume, which is gone.
+  if (member !== undefined) {
+    await claimSlot(scene, member, incarnationRefs({ member: target, token: incarnation, spec: member.spec }));
+  }
+  const { clusterID: lostClusterID, revision, snapshot } = operation.recovery;
+  await changeQuorum(scene, {
+    clusterID: step.clusterID,
+    operation: undefined,
+    loss: undefined,
+    survivors: undefined,
+    recovered: [
+      ...recovered,
+      {
+        id: operation.id,
+        at: new Date(seen.now).toISOString(),
+        survivor: target,
+        lostClusterID,
+        clusterID: step.clusterID,
+        revisionBefore: revision,
+        revisionAfter: String(step.revision),
+        ...(snapshot === undefined ? {} : { snapshot }),
+      },
+    ].slice(-REMEMBERED),
+  });
+};
+
+/** Every member's hash at a revision that all of them have; undefined where they could not be compared just now. */
+const comparedData = async ({ world, decision, signal }: Scene) => {
+  const members = decision.situation.held.flatMap(({ member, pod }) =>
+    pod?.ip !== undefined && pod.etcd.known
+      ? [{ name: member.name, ip: pod.ip, revision: pod.etcd.value.revision }]
+      : [],
+  );
+  if (members.length < decision.situation.held.length) return undefined;
+  const [revision = 0n] = members.map((one) => one.revision).toSorted((a, b) => (a < b ? -1 : 1));
+  const hashes = await Promise.all(
+    members.map(async ({ name, ip }) => ({
+      name,
+      ...(await world.etcd.at({ url: clientAddress(ip) }).hashKv(revision, { signal })),
+    })),
+  );
+  const [first] = hashes;
+  // A compaction in this very moment: the hashes are over different histories and say nothing of each other.
+  if (first === undefined || hashes.some(({ compactRevision }) => compactRevision !== first.compactRevision))
+    return undefined;
+  return { revision, hash: first.hash, differing: hashes.filter(({ hash }) => hash !== first.hash) };
+};
+
+const retireLost = async (scene: Scene, step: Extract<Step, { do: 'RetireLost' }>): Promise<Outcome> => {
+  let compared: Awaited<ReturnType<typeof comparedData>>;
+  try {
+    compared = await comparedData(scene);
+  } catch (error) {
+    if (!(error instanceof EtcdFault)) throw error;
+    return { was: 'early', recheckMs: EARLY_MS, why: error.message };
+  }
+  if (compared === undefined) return { was: 'early', recheckMs: EARLY_MS, why: 'the members could not be compared' };
+  if (compared.differing.length > 0) {
+    return {
+      was: 'refused',
+      fault: {
+        reason: 'DataCorrupt',
+        message: `${compared.differing.map(({ name }) => name).join(', ')} differ from the others at revision ${compared.revision}: the lost cluster's volumes stay`,
+      },
+    };
+  }
+  const recovered = scene.decision.situation.quorum?.status.recovered ?? [];
+  const last = recovered.at(-1);
+  if (last !== undefined && last.verifiedAt === undefined) {
+    await changeQuorum(scene, {
+      recovered: [
+        ...recovered.slice(0, -1),
+        {
+          ...last,
+          verifiedAt: new Date(scene.seen.now).toISOString(),
+          verifiedHash: `${compared.hash} at revision ${compared.revision}`,
+        },
+      ],
+    });
+  }
+  await Promise.all(step.volumes.filter((volume) => volume.retain).map((volume) => retain(scene, volume)));
+  await deleteAll(
+    scene,
+    resources.persistentvolumeclaims,
+    step.volumes.filter((volume) => !volume.retain),
+  );
+  return ASKED_TO_GO;
+};
+
+export const recover = async (scene: Scene, step: RecoveryStep): Promise<Outcome> => {
+  const { world, seen, decision } = scene;
+  switch (step.do) {
+    case 'BeginRecovery':
+      await changeQuorum(scene, {
+        operation: {
+          id: randomUUID(),
+          kind: 'RecoverQuorum',
+          target: step.target,
+          step: 'fencing',
+          since: new Date(seen.now).toISOString(),
+          incarnation: world.drawToken(),
+          recovery: { source: step.source, clusterID: step.clusterID, revision: String(step.revision) },
+        },
+      });
+      return DONE;
+    case 'Fence':
+      await deletePods(scene, step.pods);
+      return ASKED_TO_GO;
+    case 'AdvanceRecovery':
+      return advance(scene, step);
+    case 'Seed':
+      return seed(scene, step);
+    case 'CompleteRecovery':
+      await complete(scene, step);
+      return DONE;
+    case 'AbandonRecovery': {
+      const { operation } = decision.situation.quorum?.status ?? {};
+      const member = seen.members.find(({ name }) => name === operation?.target);
+      await deleteAll(scene, resources.pods, step.pods);
+      await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
+      // The references name what stands in the slot, and that is the survivor's own again.
+      if (member !== undefined && operation?.recovery !== undefined) {
+        const token = operation.recovery.source.slice(member.name.length + 1);
+        await claimSlot(scene, member, incarnationRefs({ member: member.name, token, spec: member.spec }));
+      }
+      await changeQuorum(scene, { operation: undefined });
+      return ASKED_TO_GO;
+    }
+    case 'RetireLost':
+      return retireLost(scene, step);
+    default:
+      return step satisfies never;
+  }
+};
