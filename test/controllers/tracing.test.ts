@@ -149,7 +149,7 @@ describe('the trace of a change', () => {
     assert.deepEqual(await told(), ['Restart serving']);
     stage.kubelet.kill(stage.podOf(2).metadata.name);
     assert.deepEqual(await told(), ['Restart serving']);
-    stage.edit({ options: { 'auto-compaction-retention': '2h' } });
+    stage.edit({ options: { autoCompactionRetention: '2h' } });
     assert.deepEqual(await told(), ['Rollout serving', 'Rollout serving', 'Rollout serving']);
     stage.edit({ version: '3.6.17' });
     const upgrades = await told();
