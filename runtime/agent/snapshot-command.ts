@@ -1,10 +1,19 @@
 /** `agent snapshot`: what runs in the Job of an EtcdSnapshot. */
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { createEtcdClients } from '../adapters/etcd/clients.ts';
 import { createFileStore } from '../adapters/files/file-store.ts';
-import { AGENT_PORT, HOPELESS, ORDER_VARIABLE, type SnapshotAgentOrder } from '../core/snapshots/snapshot-job.ts';
+import {
+  AGENT_PORT,
+  HOPELESS,
+  MEMBER_TLS_MOUNT,
+  ORDER_VARIABLE,
+  ROOT_PASSWORD_VARIABLE,
+  type SnapshotAgentOrder,
+} from '../core/snapshots/snapshot-job.ts';
 import type { AgentReport } from '../core/snapshots/snapshot-plan.ts';
+import type { EtcdEndpoint } from '../ports/etcd.ts';
 import { type SnapshotStore, StoreFault, type StoreFaultReason } from '../ports/snapshot-store.ts';
 import { type Progress, takeSnapshot } from './take-snapshot.ts';
 
@@ -42,6 +51,23 @@ const report = async (value: AgentReport, file: string): Promise<void> => {
   await writeFile(file, text);
 };
 
+/** What is mounted, is used: an absent file means that the cluster has no such thing. */
+const mounted = async (file: string): Promise<Uint8Array | undefined> =>
+  readFile(join(MEMBER_TLS_MOUNT, file)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+
+const memberEndpoint = async (): Promise<(url: string) => EtcdEndpoint> => {
+  const [ca, certificate, key] = await Promise.all(['server/ca.crt', 'client/tls.crt', 'client/tls.key'].map(mounted));
+  const password = process.env[ROOT_PASSWORD_VARIABLE];
+  return (url) => ({
+    url,
+    ...(ca === undefined ? {} : { tls: { ca, certificate, key } }),
+    ...(password === undefined ? {} : { auth: { username: 'root', password } }),
+  });
+};
+
 export const snapshotCommand = async (): Promise<number> => {
   const order = JSON.parse(process.env[ORDER_VARIABLE] ?? 'null') as SnapshotAgentOrder | null;
   if (order === null)
@@ -56,6 +82,7 @@ export const snapshotCommand = async (): Promise<number> => {
   const etcd = createEtcdClients();
   const termination = process.env.ETCD_OPERATOR_TERMINATION_LOG ?? TERMINATION_LOG;
   try {
+    const endpoint = await memberEndpoint();
     const { store, prefix } = await openStore(order);
     try {
       const { uri, key, manifest } = await takeSnapshot(
@@ -63,7 +90,7 @@ export const snapshotCommand = async (): Promise<number> => {
         {
           store,
           etcd,
-          endpoint: (url) => ({ url }),
+          endpoint,
           now: () => new Date(),
           onProgress: (now) => {
             progress = now;

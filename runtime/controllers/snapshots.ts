@@ -36,6 +36,7 @@ const milliseconds = (time: string | undefined, otherwise: number): number =>
 const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string): SeenCluster | undefined => {
   const quorum = caches.quorums.get(namespace, name);
   if (quorum === undefined) return undefined;
+  const { tls, auth } = quorum.spec;
   const uid = quorum.metadata.ownerReferences?.find(({ kind }) => kind === 'EtcdCluster')?.uid;
   return {
     clusterUID: uid ?? quorum.metadata.uid,
@@ -52,9 +53,21 @@ const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string)
       )
       .map(({ metadata }) => ({
         member: metadata.labels?.[LABELS.member] ?? metadata.name,
-        url: clientURL(name, namespace, metadata.name),
+        url: clientURL(name, namespace, metadata.name).replace(
+          /^http:/,
+          tls?.client === undefined ? 'http:' : 'https:',
+        ),
       }))
       .toSorted((a, b) => (a.member < b.member ? -1 : 1)),
+    access: {
+      ...(tls?.client === undefined ? {} : { caSecret: tls.client.serverSecretName }),
+      ...(tls?.client?.operatorClientSecretName === undefined
+        ? {}
+        : { clientSecret: tls.client.operatorClientSecretName }),
+      ...(quorum.status?.authEnabled === true && auth?.rootCredentialsSecretName !== undefined
+        ? { rootSecret: auth.rootCredentialsSecretName }
+        : {}),
+    },
   };
 };
 
@@ -202,6 +215,7 @@ export const passOverSnapshot = async (
     sources: step.sources,
     clusterID: step.clusterID,
     clusterUID: step.clusterUID,
+    access: step.access,
     agentImage: seen.agentImage ?? '',
   });
   try {

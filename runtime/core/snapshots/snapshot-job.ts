@@ -4,7 +4,7 @@ import type { EnvVar, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
 import { API_VERSION, GROUP } from '../../../api/names.ts';
 import { AGENT } from '../seeding.ts';
-import type { SeenSource } from './snapshot-plan.ts';
+import type { MemberAccess, SeenSource } from './snapshot-plan.ts';
 
 /** On the Job and its Pod: name of the EtcdSnapshot. Never a label that a Service of the cluster selects. */
 export const SNAPSHOT_LABEL = `${GROUP}/snapshot`;
@@ -17,6 +17,9 @@ export const HOPELESS = 3;
 
 const STORE_MOUNT = '/snapshots';
 const CA_MOUNT = '/etc/etcd-operator/store-ca';
+/** `server/ca.crt`, `client/tls.crt` and `client/tls.key`, each where the cluster has it. */
+export const MEMBER_TLS_MOUNT = '/etc/etcd-operator/members';
+export const ROOT_PASSWORD_VARIABLE = 'ETCD_PASSWORD';
 const TRIES_AFTER_THE_FIRST = 3;
 /** A stalled stream ends much sooner, by the agent's own deadlines; this is for what nobody thought of. */
 const LONGEST_SECONDS = 4 * 3_600;
@@ -48,6 +51,7 @@ export type SnapshotJobOf = {
   readonly sources: readonly SeenSource[];
   readonly clusterID: string;
   readonly clusterUID: string;
+  readonly access: MemberAccess;
   readonly agentImage: string;
   readonly imagePullSecrets?: readonly { readonly name: string }[];
 };
@@ -66,6 +70,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
     members: of.sources,
     destination: of.spec.destination,
   };
+  const { caSecret, clientSecret, rootSecret } = of.access;
   const secret = s3?.credentialsSecretRef?.name;
   const env: EnvVar[] = [
     { name: ORDER_VARIABLE, value: JSON.stringify(order) },
@@ -77,9 +82,23 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
             secretKeyRef: { name: secret, key, ...(key === 'AWS_SESSION_TOKEN' ? { optional: true } : {}) },
           },
         }))),
+    ...(rootSecret === undefined
+      ? []
+      : [{ name: ROOT_PASSWORD_VARIABLE, valueFrom: { secretKeyRef: { name: rootSecret, key: 'password' } } }]),
     ...(s3?.caBundleSecretRef === undefined ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${CA_MOUNT}/ca.crt` }]),
   ];
+  const memberTls = [
+    ...(caSecret === undefined ? [] : [{ folder: 'server', secretName: caSecret, keys: ['ca.crt'] }]),
+    ...(clientSecret === undefined
+      ? []
+      : [{ folder: 'client', secretName: clientSecret, keys: ['tls.crt', 'tls.key'] }]),
+  ];
   const mounts: VolumeMount[] = [
+    ...memberTls.map(({ folder }) => ({
+      name: `members-${folder}`,
+      mountPath: `${MEMBER_TLS_MOUNT}/${folder}`,
+      readOnly: true,
+    })),
     ...(pvc === undefined
       ? []
       : [
@@ -92,6 +111,10 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
     ...(s3?.caBundleSecretRef === undefined ? [] : [{ name: 'store-ca', mountPath: CA_MOUNT, readOnly: true }]),
   ];
   const volumes: Volume[] = [
+    ...memberTls.map(({ folder, secretName, keys }) => ({
+      name: `members-${folder}`,
+      secret: { secretName, items: keys.map((key) => ({ key, path: key })) },
+    })),
     ...(pvc === undefined ? [] : [{ name: 'store', persistentVolumeClaim: { claimName: pvc.claimName } }]),
     ...(s3?.caBundleSecretRef === undefined
       ? []

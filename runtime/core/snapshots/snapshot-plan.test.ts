@@ -27,6 +27,7 @@ const cluster: SeenCluster = {
   paused: false,
   deleting: false,
   sources: [{ member: 'orders-0', url: 'http://orders-0-abcde.orders.shop.svc:2379' }],
+  access: {},
 };
 const job = (change: Partial<SeenJob> = {}): SeenJob => ({
   uid: 'j1',
@@ -66,6 +67,7 @@ describe('an EtcdSnapshot', () => {
       sources: cluster.sources,
       clusterID: cluster.clusterID,
       clusterUID: 'c1',
+      access: {},
     });
   });
 

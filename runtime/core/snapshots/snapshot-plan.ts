@@ -29,6 +29,16 @@ export type SnapshotProgress = { readonly bytes: bigint; readonly expected: bigi
 
 export type SeenSource = { readonly member: string; readonly url: string };
 
+/** Names of the Secrets by which members are reached; of their contents nothing. */
+export type MemberAccess = {
+  /** Holds ca.crt; absent where clients talk to members in the clear. */
+  readonly caSecret?: string;
+  /** Holds tls.crt and tls.key, which the runtime shows to members. */
+  readonly clientSecret?: string;
+  /** Holds the password of root; absent where nobody has to log in. */
+  readonly rootSecret?: string;
+};
+
 export type SeenCluster = {
   readonly clusterUID: string;
   /** etcd's; absent before the cluster has formed. */
@@ -37,6 +47,7 @@ export type SeenCluster = {
   readonly deleting: boolean;
   /** Members that are open to clients now. */
   readonly sources: readonly SeenSource[];
+  readonly access: MemberAccess;
 };
 
 export type SnapshotObserved = {
@@ -62,6 +73,7 @@ export type SnapshotStep =
       readonly sources: readonly SeenSource[];
       readonly clusterID: string;
       readonly clusterUID: string;
+      readonly access: MemberAccess;
     }
   | { readonly do: 'Nothing' };
 
@@ -252,6 +264,7 @@ export const planSnapshot = (seen: SnapshotObserved): SnapshotDecision => {
       sources: cluster.sources,
       clusterID: cluster.clusterID,
       clusterUID: cluster.clusterUID,
+      access: cluster.access,
     },
     status: undefined,
   };
