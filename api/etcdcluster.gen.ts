@@ -4,6 +4,18 @@ import type { Affinity, LocalObjectReference, ResourceRequirements, Toleration, 
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
 
 /**
+ * Whether a snapshot may begin while the one before runs; Forbid when absent.
+ */
+export type EtcdClusterBackupConcurrencyPolicy = 'Forbid' | 'Allow';
+/**
+ * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+ */
+export type EtcdClusterBackupDestinationS3Checksums = 'WhenRequired' | 'WhenSupported';
+/**
+ * AES256 for keys of the server, aws:kms for a key of its key service.
+ */
+export type EtcdClusterBackupDestinationS3ServerSideEncryptionMode = 'AES256' | 'aws:kms';
+/**
  * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, takes the memory of its node and is lost with its Pod: when a majority of Pods is lost at once, all data is.
  */
 export type EtcdClusterStorageMedium = '' | 'Memory';
@@ -52,6 +64,166 @@ export interface EtcdCluster {
    * What the cluster is, as the runtime found it. Crossplane adds conditions.
    */
   status?: EtcdClusterStatus;
+}
+/**
+ * Which stored snapshots stay, among those that this schedule made of this very cluster. What any keep rule keeps stays; without one everything does. Age and total size then bound it. The newest is never removed.
+ */
+export interface EtcdClusterBackupRetention {
+  /**
+   * The newest that are kept.
+   */
+  keepLast?: number;
+  /**
+   * The newest of each of so many days (UTC) that have one.
+   */
+  keepDaily?: number;
+  /**
+   * The newest of each of so many weeks (Monday to Sunday, UTC) that have one.
+   */
+  keepWeekly?: number;
+  /**
+   * Older ones go: minutes, hours or days, such as 90d.
+   */
+  maxAge?: string;
+  /**
+   * The oldest go while all together are larger: bytes, or with Ki, Mi, Gi, Ti.
+   */
+  maxTotalSize?: string;
+}
+/**
+ * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+ */
+export interface EtcdClusterBackupDestinationS3CredentialsSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+ */
+export interface EtcdClusterBackupDestinationS3CaBundleSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * Encryption that the server is asked for.
+ */
+export interface EtcdClusterBackupDestinationS3ServerSideEncryption {
+  /**
+   * AES256 for keys of the server, aws:kms for a key of its key service.
+   */
+  mode: EtcdClusterBackupDestinationS3ServerSideEncryptionMode;
+  /**
+   * Which key of the key service.
+   */
+  kmsKeyID?: string;
+}
+/**
+ * A bucket of an S3-compatible server.
+ */
+export interface EtcdClusterBackupDestinationS3 {
+  /**
+   * URL of the server, such as https://s3.example.org.
+   */
+  endpoint: string;
+  /**
+   * Name of the bucket. It has to exist.
+   */
+  bucket: string;
+  /**
+   * Prefix of the object's key. The whole key is <prefix>/<namespace>/<cluster>/<name>-<uid>.db and stands in status.artifact.uri.
+   */
+  key?: string;
+  /**
+   * Region that requests are signed for; us-east-1 when absent.
+   */
+  region?: string;
+  /**
+   * Address the bucket in the path, not in the host name; true when absent.
+   */
+  forcePathStyle?: boolean;
+  /**
+   * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+   */
+  credentialsSecretRef?: EtcdClusterBackupDestinationS3CredentialsSecretRef;
+  /**
+   * ServiceAccount of the Job's Pod where the store knows Pods by it.
+   */
+  serviceAccountName?: string;
+  /**
+   * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+   */
+  caBundleSecretRef?: EtcdClusterBackupDestinationS3CaBundleSecretRef;
+  /**
+   * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+   */
+  checksums?: EtcdClusterBackupDestinationS3Checksums;
+  /**
+   * Encryption that the server is asked for.
+   */
+  serverSideEncryption?: EtcdClusterBackupDestinationS3ServerSideEncryption;
+}
+/**
+ * A PersistentVolumeClaim of the namespace.
+ */
+export interface EtcdClusterBackupDestinationPvc {
+  /**
+   * Its name.
+   */
+  claimName: string;
+  /**
+   * Folder in it below which the file is put.
+   */
+  subPath?: string;
+}
+/**
+ * Where the snapshot is stored.
+ */
+export interface EtcdClusterBackupDestination {
+  /**
+   * A bucket of an S3-compatible server.
+   */
+  s3?: EtcdClusterBackupDestinationS3;
+  /**
+   * A PersistentVolumeClaim of the namespace.
+   */
+  pvc?: EtcdClusterBackupDestinationPvc;
+}
+/**
+ * Snapshots of this cluster at the times of a schedule, the first one as soon as the cluster serves. It becomes an EtcdSnapshotSchedule of the same name.
+ */
+export interface EtcdClusterBackup {
+  /**
+   * Cron times, five fields: "30 2 * * *" is half past two every night, "* /30 * * * *" every half hour.
+   */
+  schedule: string;
+  /**
+   * Where those times are meant, such as Europe/Berlin; UTC when absent.
+   */
+  timeZone?: string;
+  /**
+   * No snapshot is begun while true. Stored ones stay.
+   */
+  suspend?: boolean;
+  /**
+   * How late a snapshot may begin, when the runtime or the cluster was away at its time; 3600 when absent. Of several that were missed only the last is made up for.
+   */
+  startingDeadlineSeconds?: number;
+  /**
+   * Whether a snapshot may begin while the one before runs; Forbid when absent.
+   */
+  concurrencyPolicy?: EtcdClusterBackupConcurrencyPolicy;
+  /**
+   * Which stored snapshots stay, among those that this schedule made of this very cluster. What any keep rule keeps stays; without one everything does. Age and total size then bound it. The newest is never removed.
+   */
+  retention?: EtcdClusterBackupRetention;
+  /**
+   * Where the snapshot is stored.
+   */
+  destination: EtcdClusterBackupDestination;
 }
 /**
  * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
@@ -412,6 +584,10 @@ export interface EtcdClusterSpec {
    * Number of voting members, 0 to 9. An odd number survives the most losses for its size: 3 members the loss of one, 5 of two. 0 pauses a cluster on volumes: its Pods go, each member keeps its identity and its data.
    */
   replicas?: number;
+  /**
+   * Snapshots of this cluster at the times of a schedule, the first one as soon as the cluster serves. It becomes an EtcdSnapshotSchedule of the same name.
+   */
+  backup?: EtcdClusterBackup;
   /**
    * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
    */

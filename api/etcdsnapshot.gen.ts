@@ -177,6 +177,33 @@ export interface EtcdSnapshotArtifact {
   checksum?: string;
 }
 /**
+ * What the schedule's retention did after this snapshot was stored.
+ */
+export interface EtcdSnapshotRetention {
+  /**
+   * Snapshots whose stored data it removed.
+   *
+   * Items: Name of the EtcdSnapshot.
+   */
+  removed?: string[];
+  /**
+   * Stored snapshots of the schedule that stay.
+   */
+  count?: number;
+  /**
+   * All of them together.
+   */
+  sizeBytes?: number;
+  /**
+   * When the oldest was taken.
+   */
+  oldest?: string;
+  /**
+   * Why it could not remove everything. It is tried again after the next snapshot.
+   */
+  error?: string;
+}
+/**
  * How far it is while it runs.
  */
 export interface EtcdSnapshotProgress {
@@ -251,6 +278,10 @@ export interface EtcdSnapshotStatus {
    * etcd's ID of that member.
    */
   memberID?: string;
+  /**
+   * What the schedule's retention did after this snapshot was stored.
+   */
+  retention?: EtcdSnapshotRetention;
   /**
    * How far it is while it runs.
    */

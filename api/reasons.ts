@@ -122,6 +122,14 @@ export const REASONS = {
   ClusterPaused: 'A paused cluster serves nobody. Raise replicas, then the snapshot is taken.',
   AgentImageUnknown:
     'The runtime runs outside a cluster and does not know the image of its Jobs. Give it --agent-image.',
+  Scheduled: 'Snapshots are taken at the times of the schedule. Nothing to do.',
+  ScheduleSuspended: 'spec.suspend is true: no snapshot is begun. Set it to false to go on.',
+  ScheduleInvalid: 'The schedule or its time zone is not understood. Correct spec.schedule or spec.timeZone.',
+  BackupFresh: 'There is a good snapshot that is not too old. Nothing to do.',
+  BackupPending: 'No snapshot has been taken yet. Wait; if this stays, see the condition Active.',
+  BackupFailed: 'The last snapshot failed. Read the message and mend the cause; the next one is taken at its time.',
+  BackupOverdue:
+    'The last good snapshot is older than two intervals. See the conditions of the EtcdCluster and of its snapshots.',
   StoreAccessDenied: 'The store refuses the credentials. Correct the Secret, then make another EtcdSnapshot.',
   StoreMissing: 'The bucket or volume does not exist. Create it, then make another EtcdSnapshot.',
   StoreKeyTaken: 'Another snapshot lies under the key. Choose another prefix.',

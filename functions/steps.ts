@@ -1,3 +1,4 @@
+import { composeBackup } from './backup/compose.ts';
 import { quoted } from './composing/claim.ts';
 import type { Compose, RunFunctionRequest } from './composing/exchange.ts';
 import { respond } from './composing/response.ts';
@@ -7,11 +8,12 @@ import { composeNetwork } from './network/compose.ts';
 import { composeStatus } from './status/compose.ts';
 import { composeTls } from './tls/compose.ts';
 
-/** Every step of the package by the kind of its input. policy, backup and overrides take their places here. */
+/** Every step of the package by the kind of its input. policy and overrides take their places here. */
 const steps = {
   Members: composeMembers,
   Network: composeNetwork,
   Tls: composeTls,
+  Backup: composeBackup,
   Status: composeStatus,
 } as const satisfies { readonly [kind: string]: Compose };
 

@@ -9,6 +9,7 @@ import type { EtcdMember } from '../api/etcdmember.gen.ts';
 import { API_VERSION, LABELS } from '../api/names.ts';
 import release from '../package.json' with { type: 'json' };
 import { askProgress } from './adapters/agent-progress.ts';
+import { timesOf } from './adapters/calendar.ts';
 import { createEtcdClients } from './adapters/etcd/clients.ts';
 import { createEtcdHealthProbe } from './adapters/etcd/health-probe.ts';
 import { createEventRecorder } from './adapters/kube/events.ts';
@@ -23,10 +24,11 @@ import { countClusters, createMetrics } from './controllers/metrics.ts';
 import { seenNode, trimNode } from './controllers/observe-nodes.ts';
 import { ownImage } from './controllers/own-image.ts';
 import { createPasses } from './controllers/pass.ts';
-import { passOverSnapshot, type SnapshotWorld, snapshotKind } from './controllers/snapshots.ts';
+import { passOverSchedule, type ScheduleWorld, scheduleKind } from './controllers/schedules.ts';
+import { passOverSnapshot, snapshotKind } from './controllers/snapshots.ts';
 import { createWorkQueue } from './controllers/work-queue.ts';
 import { clusterKey, clusterOf, kinds, type World } from './controllers/world.ts';
-import { SNAPSHOT_LABEL } from './core/snapshots/snapshot-job.ts';
+import { SCHEDULE_LABEL, SNAPSHOT_LABEL } from './core/snapshots/snapshot-job.ts';
 import { type KubeObject, resources, type Stored } from './ports/kube.ts';
 
 const positive = (text: string): number => {
@@ -149,6 +151,9 @@ const snapshotCaches = {
   snapshots: watch(snapshotKind, ({ metadata, spec }) =>
     clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
   ),
+  schedules: watch(scheduleKind, ({ metadata, spec }) =>
+    clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
+  ),
   jobs: watch(resources.jobs, ({ metadata }) => metadata.labels?.[SNAPSHOT_LABEL], SNAPSHOT_LABEL),
 };
 const watches = Object.values({ ...caches, ...snapshotCaches }) as readonly Pick<
@@ -193,10 +198,11 @@ const world: World = {
   tracing,
 };
 
-const snapshotWorld: SnapshotWorld = {
+const snapshotWorld: ScheduleWorld = {
   ...world,
   caches: { ...caches, ...snapshotCaches },
   askProgress,
+  timesOf,
 };
 
 let leading = false;
@@ -295,6 +301,19 @@ const snapshotQueue = createWorkQueue({
   },
 });
 
+const scheduleQueue = createWorkQueue({
+  workers: options.workers,
+  clock,
+  work: (key, signal) => {
+    const { namespace, name } = clusterOf(key);
+    if (snapshotCaches.schedules.get(namespace, name) === undefined) scheduleQueue.forget(key);
+    return passOverSchedule(snapshotWorld, namespace, name, signal);
+  },
+  onOutcome: ({ key, error, failures }) => {
+    if (error !== undefined) log.error({ schedule: key, failures, err: error }, 'pass over a schedule failed');
+  },
+});
+
 const health = await serveHealth(endpoints, options.healthAddress);
 const metricsServer = await serveMetrics(endpoints, options.metricsAddress);
 
@@ -313,7 +332,7 @@ const stop = async (why: string): Promise<void> => {
   if (stopping) return;
   stopping = true;
   log.info({ why }, 'stopping');
-  await Promise.all([queue.stop(), snapshotQueue.stop()]);
+  await Promise.all([queue.stop(), snapshotQueue.stop(), scheduleQueue.stop()]);
   await Promise.all([events.flush(), tracing?.close()]);
   await lease.release();
   await Promise.all(watches.map((cache) => cache.stop()));
@@ -367,9 +386,22 @@ snapshotCaches.jobs.onChange(({ namespace }, before, after) => {
   if (name !== undefined) enqueueSnapshot(namespace, name);
 });
 for (const { metadata } of snapshotCaches.snapshots.list()) enqueueSnapshot(metadata.namespace ?? '', metadata.name);
-// A snapshot that could not be taken yet may be possible now.
+
+const enqueueSchedule = (namespace: string, name: string): void => {
+  const key = clusterKey({ namespace, name });
+  if (matchesGlob(key, options.clusters)) scheduleQueue.enqueue(key);
+};
+snapshotCaches.schedules.onChange(({ namespace, name }) => enqueueSchedule(namespace, name));
+snapshotCaches.snapshots.onChange(({ namespace }, before, after) => {
+  const name = (after ?? before)?.metadata.labels?.[SCHEDULE_LABEL];
+  if (name !== undefined) enqueueSchedule(namespace, name);
+});
+for (const { metadata } of snapshotCaches.schedules.list()) enqueueSchedule(metadata.namespace ?? '', metadata.name);
+// What could not be taken yet may be possible now.
 caches.quorums.onChange(({ namespace, name }) => {
-  for (const { metadata, status } of snapshotCaches.snapshots.byIndex(clusterKey({ namespace, name }))) {
+  const cluster = clusterKey({ namespace, name });
+  for (const { metadata, status } of snapshotCaches.snapshots.byIndex(cluster)) {
     if (status?.phase === undefined || status.phase === 'Pending') enqueueSnapshot(namespace, metadata.name);
   }
+  for (const { metadata } of snapshotCaches.schedules.byIndex(cluster)) enqueueSchedule(namespace, metadata.name);
 });

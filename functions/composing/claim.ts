@@ -117,6 +117,8 @@ const SHAPES: { readonly [path: string]: Shape } = {
   auth: 'an object',
   'auth.rootCredentialsSecretRef': 'an object',
   'auth.rootCredentialsSecretRef.name': 'text',
+  backup: 'an object',
+  'backup.destination': 'an object',
   image: 'an object',
   'image.repository': 'text',
   progressDeadlineSeconds: 'a whole number',

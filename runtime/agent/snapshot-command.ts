@@ -2,8 +2,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import type { EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import { createEtcdClients } from '../adapters/etcd/clients.ts';
 import { createFileStore } from '../adapters/files/file-store.ts';
+import { retentionRules } from '../core/snapshots/schedule-plan.ts';
 import {
   AGENT_PORT,
   HOPELESS,
@@ -15,6 +17,7 @@ import {
 import type { AgentReport } from '../core/snapshots/snapshot-plan.ts';
 import type { EtcdEndpoint } from '../ports/etcd.ts';
 import { type SnapshotStore, StoreFault, type StoreFaultReason } from '../ports/snapshot-store.ts';
+import { applyRetention, type RetentionOrder } from './apply-retention.ts';
 import { type Progress, takeSnapshot } from './take-snapshot.ts';
 
 const STORE_MOUNT = '/snapshots';
@@ -68,6 +71,27 @@ const memberEndpoint = async (): Promise<(url: string) => EtcdEndpoint> => {
   });
 };
 
+/** The snapshot is stored by now, and stays a good one whatever becomes of the old ones. */
+const retentionOf = async (of: {
+  readonly store: SnapshotStore;
+  readonly order: RetentionOrder;
+  readonly signal: AbortSignal;
+}): Promise<NonNullable<EtcdSnapshotStatus['retention']>> => {
+  try {
+    const { removed, count, sizeBytes, oldest } = await applyRetention(of.order, of.store, Date.now(), {
+      signal: of.signal,
+    });
+    return {
+      removed: [...removed],
+      count,
+      sizeBytes: Number(sizeBytes),
+      ...(oldest === undefined ? {} : { oldest }),
+    };
+  } catch (error) {
+    return { error: (error instanceof Error ? error.message : String(error)).slice(0, 500) };
+  }
+};
+
 export const snapshotCommand = async (): Promise<number> => {
   const order = JSON.parse(process.env[ORDER_VARIABLE] ?? 'null') as SnapshotAgentOrder | null;
   if (order === null)
@@ -86,7 +110,7 @@ export const snapshotCommand = async (): Promise<number> => {
     const { store, prefix } = await openStore(order);
     try {
       const { uri, key, manifest } = await takeSnapshot(
-        { ...order, prefix },
+        { ...order, prefix, schedule: order.schedule?.name },
         {
           store,
           etcd,
@@ -98,7 +122,23 @@ export const snapshotCommand = async (): Promise<number> => {
           signal: ending.signal,
         },
       );
-      await report({ done: true, uri, key, manifest }, termination);
+      const { schedule, cluster } = order;
+      const retention =
+        schedule === undefined
+          ? undefined
+          : await retentionOf({
+              store,
+              order: {
+                schedule: schedule.name,
+                clusterUID: cluster.uid,
+                namespace: cluster.namespace,
+                cluster: cluster.name,
+                prefix,
+                rules: retentionRules(schedule.retention),
+              },
+              signal: ending.signal,
+            });
+      await report({ done: true, uri, key, manifest, ...(retention === undefined ? {} : { retention }) }, termination);
       return 0;
     } finally {
       store.close();

@@ -10,7 +10,7 @@ import {
 } from '../core/snapshots/manifest.ts';
 import { type Candidate, chooseSource } from '../core/snapshots/source.ts';
 import { type EtcdClients, type EtcdEndpoint, EtcdFault } from '../ports/etcd.ts';
-import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
+import { type SnapshotStore, type StoreCall, StoreFault } from '../ports/snapshot-store.ts';
 import { verifiedDatabase } from './verified-database.ts';
 
 export type SnapshotOrder = {
@@ -25,6 +25,8 @@ export type SnapshotOrder = {
   readonly members: readonly { readonly member: string; readonly url: string }[];
   /** Prefix of the destination. */
   readonly prefix?: string | undefined;
+  /** Name of the schedule it is taken for. */
+  readonly schedule?: string | undefined;
 };
 
 export type SnapshotResult = {
@@ -112,6 +114,7 @@ export const takeSnapshot = async (
     format: 1,
     snapshotUID: snapshot.uid,
     snapshot: snapshot.name,
+    ...(order.schedule === undefined ? {} : { schedule: order.schedule }),
     namespace: cluster.namespace,
     cluster: cluster.name,
     clusterUID: cluster.uid,
@@ -157,7 +160,7 @@ const LONGEST_MANIFEST = 64 * 1024;
 export const readManifest = async (
   store: SnapshotStore,
   key: string,
-  call: { readonly signal?: AbortSignal } = {},
+  call: StoreCall = {},
 ): Promise<SnapshotManifest> => {
   const parts: Uint8Array[] = [];
   let size = 0;

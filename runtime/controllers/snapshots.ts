@@ -2,10 +2,17 @@
 import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import { clientURL, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { known, unknown } from '../core/observed.ts';
 import { ManifestUnreadable, parseManifest } from '../core/snapshots/manifest.ts';
-import { AGENT_PORT, snapshotJob, snapshotJobName } from '../core/snapshots/snapshot-job.ts';
+import {
+  AGENT_PORT,
+  SCHEDULE_LABEL,
+  type SnapshotJobOf,
+  snapshotJob,
+  snapshotJobName,
+} from '../core/snapshots/snapshot-job.ts';
 import {
   type AgentReport,
   planSnapshot,
@@ -22,6 +29,7 @@ export type SnapshotWorld = Pick<World, 'kube' | 'clock' | 'log' | 'announce'> &
   readonly caches: Pick<World['caches'], 'quorums' | 'pods'> & {
     readonly snapshots: Cache<EtcdSnapshot>;
     readonly jobs: Cache<Job>;
+    readonly schedules: Cache<EtcdSnapshotSchedule>;
   };
   readonly agentImage: string | undefined;
   /** What the agent at this address says of its progress; undefined where it says nothing. */
@@ -33,7 +41,7 @@ export const snapshotKind = resources.etcdsnapshots as Resource<EtcdSnapshot>;
 const milliseconds = (time: string | undefined, otherwise: number): number =>
   time === undefined ? otherwise : Date.parse(time);
 
-const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string): SeenCluster | undefined => {
+export const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string): SeenCluster | undefined => {
   const quorum = caches.quorums.get(namespace, name);
   if (quorum === undefined) return undefined;
   const { tls, auth } = quorum.spec;
@@ -53,10 +61,7 @@ const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string)
       )
       .map(({ metadata }) => ({
         member: metadata.labels?.[LABELS.member] ?? metadata.name,
-        url: clientURL(name, namespace, metadata.name).replace(
-          /^http:/,
-          tls?.client === undefined ? 'http:' : 'https:',
-        ),
+        url: clientURL(name, namespace, metadata.name, tls?.client === undefined ? 'http' : 'https'),
       }))
       .toSorted((a, b) => (a.member < b.member ? -1 : 1)),
     access: {
@@ -78,7 +83,13 @@ export const parseReport = (message: string): AgentReport => {
     if (typeof value !== 'object' || value === null || !('done' in value)) throw new TypeError('no report');
     const report = value as Record<string, unknown>;
     if (report.done === true && typeof report.uri === 'string' && typeof report.key === 'string') {
-      return { done: true, uri: report.uri, key: report.key, manifest: parseManifest(JSON.stringify(report.manifest)) };
+      return {
+        done: true,
+        uri: report.uri,
+        key: report.key,
+        manifest: parseManifest(JSON.stringify(report.manifest)),
+        ...(typeof report.retention === 'object' && report.retention !== null ? { retention: report.retention } : {}),
+      };
     }
     return { done: false, reason: String(report.reason ?? 'Unknown'), message: String(report.message ?? '') };
   } catch (error) {
@@ -186,6 +197,14 @@ const record = async (
   );
 };
 
+/** Its rules as they are now: a retention that was relaxed in the meantime counts. */
+const scheduleOf = (world: SnapshotWorld, { metadata }: Stored<EtcdSnapshot>): Pick<SnapshotJobOf, 'schedule'> => {
+  const name = metadata.labels?.[SCHEDULE_LABEL];
+  if (name === undefined) return {};
+  const schedule = world.caches.schedules.get(metadata.namespace ?? '', name);
+  return schedule === undefined ? {} : { schedule: { name, retention: schedule.spec.retention } };
+};
+
 /** One pass. Returns in how many milliseconds the snapshot wants another one, or nothing. */
 export const passOverSnapshot = async (
   world: SnapshotWorld,
@@ -216,6 +235,7 @@ export const passOverSnapshot = async (
     clusterID: step.clusterID,
     clusterUID: step.clusterUID,
     access: step.access,
+    ...scheduleOf(world, snapshot),
     agentImage: seen.agentImage ?? '',
   });
   try {

@@ -23,6 +23,7 @@ import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import { GROUP, VERSION } from '../../api/names.ts';
 
 /** The least that any Kubernetes object is. */
@@ -66,6 +67,12 @@ export const resources = {
   etcdmembers: resource<EtcdMember>(GROUP, VERSION, 'etcdmembers', 'EtcdMember'),
   etcdquorums: resource<EtcdQuorum>(GROUP, VERSION, 'etcdquorums', 'EtcdQuorum'),
   etcdsnapshots: resource<EtcdSnapshot>(GROUP, VERSION, 'etcdsnapshots', 'EtcdSnapshot'),
+  etcdsnapshotschedules: resource<EtcdSnapshotSchedule>(
+    GROUP,
+    VERSION,
+    'etcdsnapshotschedules',
+    'EtcdSnapshotSchedule',
+  ),
   events: resource<Event>('', 'v1', 'events', 'Event'),
   jobs: resource<Job>('batch', 'v1', 'jobs', 'Job'),
   leases: resource<Lease>('coordination.k8s.io', 'v1', 'leases', 'Lease'),

@@ -17,7 +17,7 @@ export type InstallOptions = {
 export type Installed = { readonly runtimeImage: string; readonly functionPackage: string };
 
 const definition = 'etcdclusters.etcd-operator.cozystack.io';
-const ownKinds = ['etcdmembers', 'etcdquorums', 'etcdsnapshots'];
+const ownKinds = ['etcdmembers', 'etcdquorums', 'etcdsnapshots', 'etcdsnapshotschedules'];
 
 /**
  * Builds what changed, brings it to the cluster and waits until a claim can be applied. Doing it again when nothing changed

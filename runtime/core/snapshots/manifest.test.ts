@@ -5,7 +5,8 @@ import { artifactKey, ManifestUnreadable, manifestText, parseManifest, type Snap
 const manifest: SnapshotManifest = {
   format: 1,
   snapshotUID: '5d8f7c5e-0000-4000-8000-000000000001',
-  snapshot: 'nightly',
+  snapshot: 'nightly-1',
+  schedule: 'nightly',
   namespace: 'shop',
   cluster: 'orders',
   clusterUID: '5d8f7c5e-0000-4000-8000-000000000002',
@@ -26,7 +27,7 @@ describe('a manifest', () => {
   });
 
   test('that lacks anything it promises is no manifest', () => {
-    for (const field of Object.keys(manifest).filter((one) => one !== 'hashKv')) {
+    for (const field of Object.keys(manifest).filter((one) => one !== 'hashKv' && one !== 'schedule')) {
       const { [field as keyof SnapshotManifest]: _, ...rest } = manifest;
       assert.throws(() => parseManifest(JSON.stringify(rest)), new RegExp(field), field);
     }

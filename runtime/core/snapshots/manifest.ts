@@ -9,6 +9,8 @@ export type SnapshotManifest = {
   /** Of the EtcdSnapshot that made it. Only it may overwrite or finish what carries this. */
   readonly snapshotUID: string;
   readonly snapshot: string;
+  /** Name of the EtcdSnapshotSchedule it was taken for; absent where a person asked for it. */
+  readonly schedule?: string;
   readonly namespace: string;
   readonly cluster: string;
   /** UID of the EtcdCluster: a later cluster of the same name is another one. */
@@ -30,16 +32,26 @@ export type SnapshotManifest = {
   readonly takenAt: string;
 };
 
-export const manifestKey = (artifactKey: string): string => `${artifactKey}.manifest.json`;
+const MANIFEST = '.manifest.json';
+export const manifestKey = (artifactKey: string): string => `${artifactKey}${MANIFEST}`;
+/** The key of the database that a manifest under this key tells of; undefined where this is no manifest's key. */
+export const keyOfManifest = (key: string): string | undefined =>
+  key.endsWith(MANIFEST) ? key.slice(0, -MANIFEST.length) : undefined;
+
+/** Where all snapshots of one cluster lie. */
+export const artifactFolder = (
+  prefix: string | undefined,
+  of: { readonly namespace: string; readonly cluster: string },
+): string => {
+  const folder = (prefix ?? '').replace(/^\/+/, '').replace(/([^/])$/, '$1/');
+  return `${folder}${of.namespace}/${of.cluster}/`;
+};
 
 /** Key of the database below the destination's prefix. It ends in the UID, so a snapshot of the same name is another object. */
 export const artifactKey = (
   prefix: string | undefined,
   of: { readonly namespace: string; readonly cluster: string; readonly snapshot: string; readonly snapshotUID: string },
-): string => {
-  const folder = (prefix ?? '').replace(/^\/+/, '').replace(/([^/])$/, '$1/');
-  return `${folder}${of.namespace}/${of.cluster}/${of.snapshot}-${of.snapshotUID.slice(0, 8)}.db`;
-};
+): string => `${artifactFolder(prefix, of)}${of.snapshot}-${of.snapshotUID.slice(0, 8)}.db`;
 
 export const manifestText = (manifest: SnapshotManifest): string => `${JSON.stringify(manifest, undefined, 2)}\n`;
 
@@ -50,6 +62,7 @@ const identity: Check = (value) => typeof value === 'string' && /^[0-9a-f]{1,16}
 
 const FIELDS: { readonly [field in keyof Required<SnapshotManifest>]: Check } = {
   format: (value) => value === 1,
+  schedule: (value) => value === undefined || text(value),
   snapshotUID: text,
   snapshot: text,
   namespace: text,

@@ -2,6 +2,7 @@
 import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { EnvVar, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotScheduleSpec } from '../../../api/etcdsnapshotschedule.gen.ts';
 import { API_VERSION, GROUP } from '../../../api/names.ts';
 import { AGENT } from '../seeding.ts';
 import type { MemberAccess, SeenSource } from './snapshot-plan.ts';
@@ -10,6 +11,9 @@ import type { MemberAccess, SeenSource } from './snapshot-plan.ts';
 export const SNAPSHOT_LABEL = `${GROUP}/snapshot`;
 /** On the Job: name of the EtcdCluster, under a key of its own for the same reason. */
 export const SNAPSHOT_OF_LABEL = `${GROUP}/snapshot-of`;
+
+/** On an EtcdSnapshot: name of the EtcdSnapshotSchedule that made it. */
+export const SCHEDULE_LABEL = `${GROUP}/snapshot-schedule`;
 
 export const AGENT_PORT = 8080;
 /** Exit code of a failure that another try would only repeat. */
@@ -37,11 +41,13 @@ export type SnapshotAgentOrder = {
   };
   readonly members: readonly SeenSource[];
   readonly destination: EtcdSnapshotSpec['destination'];
+  /** The schedule it is taken for, with what that keeps. */
+  readonly schedule?: { readonly name: string; readonly retention: EtcdSnapshotScheduleSpec['retention'] };
 };
 
 export const ORDER_VARIABLE = 'ETCD_OPERATOR_SNAPSHOT';
 
-export const snapshotJobName = (snapshot: string): string => `${snapshot}-snapshot`;
+export const snapshotJobName = (snapshot: string): string => `${snapshot}-snap`;
 
 export type SnapshotJobOf = {
   readonly namespace: string;
@@ -52,6 +58,7 @@ export type SnapshotJobOf = {
   readonly clusterID: string;
   readonly clusterUID: string;
   readonly access: MemberAccess;
+  readonly schedule?: SnapshotAgentOrder['schedule'];
   readonly agentImage: string;
   readonly imagePullSecrets?: readonly { readonly name: string }[];
 };
@@ -69,6 +76,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
     cluster: { namespace: of.namespace, name: of.spec.clusterRef.name, uid: of.clusterUID, clusterID: of.clusterID },
     members: of.sources,
     destination: of.spec.destination,
+    ...(of.schedule === undefined ? {} : { schedule: of.schedule }),
   };
   const { caSecret, clientSecret, rootSecret } = of.access;
   const secret = s3?.credentialsSecretRef?.name;

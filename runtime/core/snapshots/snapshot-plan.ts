@@ -9,7 +9,14 @@ import type { SnapshotManifest } from './manifest.ts';
 
 /** What the agent left in its container's termination message. */
 export type AgentReport =
-  | { readonly done: true; readonly uri: string; readonly key: string; readonly manifest: SnapshotManifest }
+  | {
+      readonly done: true;
+      readonly uri: string;
+      readonly key: string;
+      readonly manifest: SnapshotManifest;
+      /** What the schedule's retention did, where there is one. */
+      readonly retention?: NonNullable<EtcdSnapshotStatus['retention']>;
+    }
   | { readonly done: false; readonly reason: string; readonly message: string };
 
 export type SeenJob = {
@@ -151,7 +158,7 @@ const failed = (seen: SnapshotObserved, reason: Reason, message: string): Snapsh
 
 const complete = (
   seen: SnapshotObserved,
-  { uri, manifest }: Extract<AgentReport, { done: true }>,
+  { uri, manifest, retention }: Extract<AgentReport, { done: true }>,
 ): SnapshotDecision => {
   const { progress: _, ...rest } = seen.status;
   const began = rest.startTime === undefined ? seen.now : Date.parse(rest.startTime);
@@ -171,6 +178,7 @@ const complete = (
         memberID: manifest.memberID,
         completionTime: manifest.takenAt,
         duration: seconds(ended - began),
+        ...(retention === undefined ? {} : { retention }),
       },
     ),
   };
