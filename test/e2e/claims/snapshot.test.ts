@@ -4,9 +4,11 @@ import { describe, test } from 'node:test';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { PersistentVolumeClaim, Secret } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotSchedule } from '../../../api/etcdsnapshotschedule.gen.ts';
 import { API_VERSION, clientServiceName } from '../../../api/names.ts';
 import { createS3Store } from '../../../runtime/adapters/s3/s3-store.ts';
 import { readManifest } from '../../../runtime/agent/take-snapshot.ts';
+import { SCHEDULE_LABEL } from '../../../runtime/core/snapshots/snapshot-job.ts';
 import { claim, podOf, ready } from '../claim.ts';
 import { put } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
@@ -46,6 +48,14 @@ const waits = (place: Place, name: string, reason: string): Promise<void> =>
   });
 
 const store = s3 ?? { endpoint: '', hostEndpoint: '', accessKey: '', secretKey: '', region: '' };
+
+/** Names of the snapshots that the schedule has made. */
+const scheduled = (place: Place, count: number): Promise<string[]> =>
+  eventually(`the schedule has made ${count}`, async () => {
+    const made = await place.list(seenKinds.etcdsnapshots, `${SCHEDULE_LABEL}=nightly`);
+    if (made.length < count) notYet(`${made.length}`);
+    return made.map(({ metadata }) => metadata.name);
+  });
 
 describe('an EtcdSnapshot', { skip: s3 === undefined ? 'needs an S3 server' : false }, () => {
   const credentials = { accessKeyId: store.accessKey, secretAccessKey: store.secretKey };
@@ -140,6 +150,41 @@ describe('an EtcdSnapshot', { skip: s3 === undefined ? 'needs an S3 server' : fa
         place.kubectl(['patch', 'etcdsnapshot/again', '--type=merge', '-p', '{"spec":{"clusterRef":{"name":"x"}}}']),
       );
       assert.match(refused, /the spec of a snapshot cannot change/);
+
+      // By schedule: the first at once. Then one as the schedule makes them, and retention lets the first go.
+      const schedule: EtcdSnapshotSchedule = {
+        apiVersion: API_VERSION,
+        kind: 'EtcdSnapshotSchedule',
+        metadata: { name: 'nightly' },
+        spec: {
+          clusterRef: { name: 'demo' },
+          schedule: '0 3 * * *',
+          timeZone: 'Europe/Berlin',
+          destination: to(),
+          retention: { keepLast: 1 },
+        },
+      };
+      await place.apply(schedule);
+      const [first] = await scheduled(place, 1);
+      assert.ok(first !== undefined);
+      const { artifact } = await ended(place, first);
+      await eventually('the schedule knows that there is a good backup', async () => {
+        const { status } = (await place.get(seenKinds.etcdsnapshotschedules, 'nightly')) ?? notYet('it is not there');
+        const healthy = status?.conditions?.find(({ type }) => type === 'BackupHealthy');
+        if (healthy?.status !== 'True') notYet(JSON.stringify(status));
+      });
+      const second = snapshot('nightly-2', to());
+      await place.apply({ ...second, metadata: { name: 'nightly-2', labels: { [SCHEDULE_LABEL]: 'nightly' } } });
+      const { retention } = await ended(place, 'nightly-2');
+      assert.deepEqual(retention?.removed, [first]);
+      assert.equal(retention?.count, 1);
+      await eventually('the record of what was removed is gone', async () => {
+        if ((await place.get(seenKinds.etcdsnapshots, first)) !== undefined) notYet('it is still there');
+      });
+      const left = createS3Store({ endpoint: store.hostEndpoint, bucket, region: store.region, credentials });
+      assert.equal(await left.find((artifact?.uri ?? '').replace(/^s3:\/\/[^/]+\//, '')), undefined);
+      assert.ok((await left.find(key)) !== undefined, 'what a person asked for stays');
+      left.close();
 
       const slices = await place.list(
         seenKinds.endpointslices,
