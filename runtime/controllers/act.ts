@@ -19,13 +19,15 @@ import {
   voterSelector,
 } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
+import { afterEnd, type EndOperation, emptiedStatus, isEmptied } from '../core/ending.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
 import type { Observed } from '../core/observed.ts';
 import type { Decision } from '../core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
 import { isStanding } from '../core/rules/standing.ts';
-import type { ObjectName, Placement, Step } from '../core/steps.ts';
+import { classify, type Situation } from '../core/situation.ts';
+import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.ts';
 import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
@@ -185,16 +187,33 @@ export const writeMember = async (
 /** Fields to write; undefined takes one away. */
 type QuorumChange = { readonly [Field in keyof EtcdQuorumStatus]?: EtcdQuorumStatus[Field] | undefined };
 
-/** The status as it stands, with what this step changes; the report is taken along so that one write does for both. */
-export const changeQuorum = (scene: Scene, change: QuorumChange): Promise<void> => {
-  const before = scene.decision.situation.quorum?.status ?? {};
-  const reported = quorumStatus(scene.decision)?.status ?? before;
-  const next = { ...reported, ...change };
-  return writeQuorum(
-    scene,
-    Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined)) as EtcdQuorumStatus,
-  );
+/** What is to be said once the step is taken goes into the same write: said afterwards, it would cost another one. */
+const reportedStatus = (decision: Decision, situation: Situation, change: QuorumChange): EtcdQuorumStatus => {
+  const { quorum } = situation;
+  const written = (status: QuorumChange): EtcdQuorumStatus =>
+    Object.fromEntries(Object.entries(status).filter(([, value]) => value !== undefined));
+  if (quorum === undefined) return written(change);
+  const changed = written({ ...quorum.status, ...change });
+  const said = quorumStatus({ ...decision, situation: { ...situation, quorum: { ...quorum, status: changed } } });
+  return written({ ...(said?.status ?? changed), ...change });
 };
+
+export const changeQuorum = (scene: Scene, change: QuorumChange): Promise<void> =>
+  writeQuorum(scene, reportedStatus(scene.decision, scene.decision.situation, change));
+
+const begun = ({ world, seen }: Scene, s: Situation, step: BeginOperation): Partial<EtcdQuorumStatus> => ({
+  operation: {
+    id: randomUUID(),
+    kind: step.kind,
+    target: step.target,
+    step: 'begun',
+    since: new Date(seen.now).toISOString(),
+    ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
+    ...(step.cause === undefined ? {} : { cause: step.cause }),
+    ...(step.kind === 'AddMember' ? { incarnation: world.drawToken() } : {}),
+  },
+  ...(step.cause === undefined ? {} : { repairs: withRepair(s, step.target, step.cause) }),
+});
 
 /** Finalizer, references and the claim's UID in one apply, by UID: before anything exists that would need them. */
 export const claimSlot = async (
@@ -470,41 +489,23 @@ const downgrade = async (scene: Scene, { action, target }: Extract<Step, { do: '
   }
 };
 
-const endOperation = async (scene: Scene, step: Extract<Step, { do: 'EndOperation' }>): Promise<void> => {
+/**
+ * The references in the member's spec stay: they name what is gone by then, but the slot is dropped or gets new ones at once,
+ * and each write of the member costs the claim two tokens.
+ */
+const endOperation = async (scene: Scene, step: EndOperation): Promise<void> => {
   const { seen, decision } = scene;
+  await deleteAll(scene, resources.pods, step.pods);
+  await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
   const member = seen.members.find(({ name }) => name === step.target);
-  if (member !== undefined && (step.outcome === 'removed' || step.outcome === 'emptied')) {
-    const removed = step.outcome === 'removed';
-    const { clusterID, clusterUID } = member.status;
-    // No incarnation any more: the record of the old one must not be taken for the next one's.
-    await writeMember(scene, member, {
-      phase: removed ? 'Removed' : 'Pending',
-      ...(clusterID === undefined ? {} : { clusterID }),
-      ...(clusterUID === undefined ? {} : { clusterUID }),
-      observedGeneration: member.generation,
-      conditions: [
-        {
-          type: 'Ready',
-          status: 'False',
-          reason: removed ? 'Removed' : 'Replacing',
-          message: removed ? 'it has left the cluster and its volume is gone' : 'a new member takes its place',
-          lastTransitionTime: new Date(seen.now).toISOString(),
-          observedGeneration: member.generation,
-        },
-        {
-          type: 'Synced',
-          status: 'True',
-          reason: 'Settled',
-          message: 'the runtime follows this member',
-          lastTransitionTime: new Date(seen.now).toISOString(),
-          observedGeneration: member.generation,
-        },
-      ],
-    });
-    if (!member.deleting) await claimSlot(scene, member, []);
+  if (member !== undefined && isEmptied(step)) {
+    await writeMember(scene, member, emptiedStatus(member, step.outcome, seen.now));
   }
-  const { operation: _ended, ...rest } = quorumStatus(decision)?.status ?? decision.situation.quorum?.status ?? {};
-  await writeQuorum(scene, rest);
+  const after = classify(afterEnd(seen, step));
+  await writeQuorum(
+    scene,
+    reportedStatus(decision, after, step.next === undefined ? {} : begun(scene, after, step.next)),
+  );
 };
 
 /** One more look past every cache: a Pod or volume that nobody holds any more would be left behind for ever. */
@@ -699,30 +700,13 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       await setBudget(scene, step);
       return DONE;
     case 'BeginOperation':
-      await changeQuorum(scene, {
-        operation: {
-          id: randomUUID(),
-          kind: step.kind,
-          target: step.target,
-          step: 'begun',
-          since: new Date(seen.now).toISOString(),
-          ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
-          ...(step.kind === 'AddMember' ? { incarnation: world.drawToken() } : {}),
-          ...(step.cause === undefined ? {} : { cause: step.cause }),
-        },
-        ...(step.cause === undefined ? {} : { repairs: withRepair(decision.situation, step.target, step.cause) }),
-      });
+      await changeQuorum(scene, begun(scene, decision.situation, step));
       return DONE;
     case 'AddLearner':
       return membershipCall(
         speakers(scene),
-        async (client) => {
-          const { memberId } = await client.memberAddLearner([step.peerURL], { signal });
-          const operation = decision.situation.quorum?.status.operation;
-          if (operation !== undefined) {
-            await changeQuorum(scene, { operation: { ...operation, step: 'added', memberID: memberId } });
-          }
-        },
+        // Not noted in the operation: the list has it by its URL, and who dies here finds it there.
+        (client) => client.memberAddLearner([step.peerURL], { signal }),
         'PeerURLExists',
         'MemberExists',
       );

@@ -35,8 +35,8 @@ import { homeOf, hostOf } from './observe-nodes.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
 const STATUS_DEADLINE_MS = 1_000;
-/** Of a Pod that ends on a node that is away: most probably it is silent, and each pass of its replacement would wait for it. */
-const GIVEN_UP_DEADLINE_MS = 250;
+/** Of a Pod that is ending, maybe on a node that is away: most probably it is silent, and each pass would wait for it. */
+const ENDING_DEADLINE_MS = 150;
 const LIST_DEADLINE_MS = 2_000;
 /** Before this age a pending volume is asked for no reasons: provisioning takes its moment. */
 const VOLUME_PATIENCE_MS = 4_000;
@@ -156,13 +156,12 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
   const node = pod.spec?.nodeName;
   const host = node === undefined ? undefined : await hostOf(world, node, signal);
   const deleting = metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid);
-  const givenUp = deleting && host !== undefined && host.is !== 'ready';
   const etcd: SeenPod['etcd'] =
     container.state !== 'running' || ip === undefined
       ? unknown('etcd is not running')
       : await world.etcd
           .at({ url: clientAddress(ip) })
-          .status({ signal, deadlineMs: givenUp ? GIVEN_UP_DEADLINE_MS : STATUS_DEADLINE_MS })
+          .status({ signal, deadlineMs: deleting ? ENDING_DEADLINE_MS : STATUS_DEADLINE_MS })
           .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error)));
   return {
     name: metadata.name,
@@ -263,6 +262,7 @@ const seenMember = (
     ordinal,
     uid: metadata.uid,
     generation: metadata.generation ?? 0,
+    createdAt: milliseconds(metadata.creationTimestamp),
     deleting: metadata.deletionTimestamp !== undefined,
     composed: metadata.labels?.['crossplane.io/composite'] !== undefined,
     controllerUID: controllerUID(member),

@@ -24,6 +24,10 @@ export type PassResult = {
 
 /** Between two writes of the quorum's status that nobody waits for. */
 const GATHER_MS = 5_000;
+/** The same while members come and go: each change ends with a write, and one more in its middle tells nobody anything. */
+const GATHER_UNDERWAY_MS = 20_000;
+/** Steps that write the quorum's status, with all that is to be said. */
+const WRITING: readonly Step['do'][] = ['RecordAttempt', 'AbandonAttempt', 'Latch', 'BeginOperation', 'EndOperation'];
 /** The same step this often in a row, each time "done", is a defect: slow down and say so. */
 const STUBBORN = 20;
 const STUBBORN_MS = 1_000;
@@ -38,7 +42,7 @@ const STALE_MS = 100;
 type Memory = {
   lastStep: string;
   repeats: number;
-  lastGathered: number;
+  lastGathered: number | undefined;
   /** `<member>/<reason>` of the troubles already announced. */
   announced: Set<string>;
   leader: string | undefined;
@@ -169,7 +173,13 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
   const memoryOf = (key: string): Memory => {
     const present = memories.get(key);
     if (present !== undefined) return present;
-    const fresh: Memory = { lastStep: '', repeats: 0, lastGathered: 0, announced: new Set(), leader: undefined };
+    const fresh: Memory = {
+      lastStep: '',
+      repeats: 0,
+      lastGathered: undefined,
+      announced: new Set(),
+      leader: undefined,
+    };
     memories.set(key, fresh);
     return fresh;
   };
@@ -230,8 +240,9 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
     const due = quorumStatus(decision, fault);
     if (due === undefined) return undefined;
     const now = world.clock.elapsed();
-    const waitMs = memory.lastGathered + GATHER_MS - now;
-    if (!due.urgent && memory.lastGathered > 0 && waitMs > 0) return waitMs;
+    const gatherMs = due.status.operation === undefined ? GATHER_MS : GATHER_UNDERWAY_MS;
+    const waitMs = memory.lastGathered === undefined ? 0 : memory.lastGathered + gatherMs - now;
+    if (!due.urgent && waitMs > 0) return waitMs;
     await writeQuorum(scene, due.status);
     memory.lastGathered = now;
     return undefined;
@@ -314,9 +325,11 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
         { ...fields, detail: step.do === 'BringUp' ? step.places.map(({ member }) => member.name) : undefined },
         'step',
       );
-      const words = wordsFor(step);
       const claim = claimOf(decision);
-      if (words !== undefined && claim !== undefined) world.announce(claim, { ...words, action: step.do });
+      for (const one of step.do === 'EndOperation' && step.next !== undefined ? [step, step.next] : [step]) {
+        const words = wordsFor(one);
+        if (words !== undefined && claim !== undefined) world.announce(claim, { ...words, action: one.do });
+      }
     }
 
     let outcome: Outcome;
@@ -328,6 +341,7 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
       if (signal.aborted || !isFault(error, 'Invalid', 'Forbidden', 'BadRequest')) throw error;
       outcome = { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
     }
+    if (WRITING.includes(step.do)) memory.lastGathered = world.clock.elapsed();
     if (outcome.was === 'done') {
       if (memory.repeats < STUBBORN)
         return { decision, outcome: 'applied', reason: reasonOf(step), againMs: outcome.recheckMs ?? 0 };

@@ -61,6 +61,16 @@ const oneChange: Invariant = {
       const running = s.quorum?.status.operation;
       return running === undefined ? undefined : `${running.kind} of ${running.target} is in flight`;
     }
+    if (step.do === 'EndOperation' && step.outcome !== 'abandoned') {
+      if (!s.seen.membership.known) return 'the member list is not known';
+      const listed = s.seen.membership.value.members;
+      const running = s.quorum?.status.operation;
+      if (running?.target !== step.target) return `no operation on ${step.target} is recorded`;
+      const left = listed.find(({ id }) => id === running.memberID);
+      if (step.outcome !== 'joined' && left !== undefined) return `${step.target} is listed as ${left.id}`;
+      const learner = listed.find(({ isLearner }) => isLearner);
+      return step.next?.kind === 'AddMember' && learner !== undefined ? `${learner.id} is a learner` : undefined;
+    }
     if (step.do !== 'AddLearner' && step.do !== 'Promote' && step.do !== 'RemoveMember') return undefined;
     if (!s.seen.membership.known) return 'the member list is not known';
     if (s.quorum?.status.operation?.target !== step.target) return `no operation on ${step.target} is recorded`;
@@ -146,7 +156,7 @@ const provenBeforeServing: Invariant = {
 const volumesKept: Invariant = {
   name: 'a volume goes only once its member is out of the member list, with the attempt that made it, or with its claim',
   broken: (s, step) => {
-    if (step.do === 'Retire') {
+    if (step.do === 'Retire' || (step.do === 'EndOperation' && step.pods.length + step.volumes.length > 0)) {
       if (!s.seen.membership.known) return 'the member list is not known';
       const { members, clusterId } = s.seen.membership.value;
       for (const { uid, name } of [...step.pods, ...step.volumes]) {

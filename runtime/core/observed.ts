@@ -120,6 +120,7 @@ export type SeenMember = {
   readonly ordinal: number;
   readonly uid: string;
   readonly generation: number;
+  readonly createdAt?: Instant | undefined;
   readonly deleting: boolean;
   /** Whether Crossplane still counts it among the claim's resources. */
   readonly composed: boolean;

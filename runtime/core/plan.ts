@@ -2,13 +2,14 @@
  * What to do next about one cluster: an ordered list of named rules, the first that answers wins, one step a pass. The
  * order is the policy; read it from top to bottom. Nothing here asks the world anything.
  */
+import { afterEnd } from './ending.ts';
 import type { Observed } from './observed.ts';
 import { bootstrap } from './rules/bootstrap.ts';
 import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
 import { downgrade } from './rules/downgrade.ts';
 import { admit, configure, dismiss, impostor, record } from './rules/identity.ts';
-import { held, replace, scale, strangers, strays } from './rules/membership.ts';
+import { held, replace, scale, spare, strangers, strays } from './rules/membership.ts';
 import { operation } from './rules/operation.ts';
 import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
 import { recovery, retireLost } from './rules/recovery.ts';
@@ -60,15 +61,34 @@ export const RULES: readonly Rule[] = [
   retireLost,
   spaceExhausted,
   grow,
+  spare,
 ];
 
-export const plan = (seen: Observed): Decision => {
-  const situation = classify(seen);
+type Answer = Pick<Decision, 'rule' | 'step' | 'tried'>;
+
+const firstAnswer = (s: Situation): Answer => {
   const tried: string[] = [];
   for (const { name, answer } of RULES) {
     tried.push(name);
-    const step = answer(situation);
-    if (step !== undefined) return { rule: name, step, tried, sketch: sketch(situation), situation };
+    const step = answer(s);
+    if (step !== undefined) return { rule: name, step, tried };
   }
-  return { rule: 'settled', step: { do: 'Settled' }, tried, sketch: sketch(situation), situation };
+  return { rule: 'settled', step: { do: 'Settled' }, tried };
+};
+
+/**
+ * The end of one change and the beginning of the next are one write, because each costs the claim tokens of its circuit
+ * breaker. What would come between them is done before the end, while the operation that made it necessary is in flight.
+ */
+const withWhatFollows = (s: Situation, answer: Answer): Answer => {
+  const { step } = answer;
+  if (step.do !== 'EndOperation') return answer;
+  const following = firstAnswer(classify(afterEnd(s.seen, step)));
+  if (following.step.do === 'SetBudget') return following;
+  return following.step.do === 'BeginOperation' ? { ...answer, step: { ...step, next: following.step } } : answer;
+};
+
+export const plan = (seen: Observed): Decision => {
+  const situation = classify(seen);
+  return { ...withWhatFollows(situation, firstAnswer(situation)), sketch: sketch(situation), situation };
 };

@@ -14,7 +14,7 @@ import { nodeLoss } from './lost-nodes.ts';
 import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
-import { isProvenStart } from './rules/standing.ts';
+import { isProvenStart, isSpare } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 import { advice, isSame, survivorsOf } from './survivors.ts';
 
@@ -152,15 +152,6 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
 };
 
 const hasEnded = ({ phase }: SeenPod): boolean => phase === 'Failed' || phase === 'Succeeded';
-
-/** Empty, and nobody wants a member in it: made for a size that was taken back, or for a member that was given up. */
-const isSpare = (s: Situation, { member }: Slot): boolean =>
-  s.latch !== undefined &&
-  s.quorum !== undefined &&
-  s.quorum.status.operation === undefined &&
-  s.held.length >= s.quorum.spec.replicas &&
-  !member.deleting &&
-  [...member.pods, ...member.volumes].every(({ deleting }) => deleting);
 
 /** What etcd's alarms mean for this member. The words hold still while the numbers move. */
 const alarmReport = (s: Situation, slot: Slot): MemberReport | undefined => {
@@ -427,10 +418,19 @@ const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQ
   if (s.quorum?.status.phase === 'Bootstrapping' && serving < replicas && serving < s.held.length)
     return 'Bootstrapping';
   const joining = s.quorum?.status.operation?.kind === 'AddMember' ? s.quorum.status.operation.target : undefined;
-  return s.held.length > 0 && s.held.every((slot) => slot.serving || slot.member.name === joining)
+  return s.held.length > 0 &&
+    s.held.every((slot) => slot.serving || slot.member.name === joining || isNewcomer(s, slot))
     ? 'Running'
     : 'Degraded';
 };
+
+/** It votes since a moment, and its kubelet has yet to find it ready for the first time while the next one is added. */
+const isNewcomer = (s: Situation, { member, identity, pod }: Slot): boolean =>
+  s.quorum?.status.operation?.kind === 'AddMember' &&
+  identity.is === 'proven' &&
+  pod?.deleting === false &&
+  (member.status.phase === undefined ||
+    ['Pending', 'Removed', 'Provisioning', 'Learner'].includes(member.status.phase));
 
 const sentence = ({ troubles }: Picture): string =>
   troubles.map(({ name, said }) => `${name}: ${said.message}`).join('; ');
@@ -454,15 +454,19 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     s.quorum?.status.operation === undefined &&
     behind === 0 &&
     alarmsIn(s).length === 0;
-  // One word from its first step to its last, for the same thrift.
+  // The same words from the first step of the first member to the last step of the last: which one it is, and how many are
+  // there, stands elsewhere in the status. Each change of a condition costs the claim four tokens of its circuit breaker and
+  // now and then a dozen: Crossplane writes status and conditions one after the other, and a reconcile that has yet to see
+  // the second write takes it back, which is a change that makes it reconcile again.
   const inFlight = s.quorum?.status.operation;
+  const missing = replicas - s.held.length;
   const underway: { reason: Reason; message: string } | undefined =
-    inFlight?.kind === 'AddMember'
-      ? { reason: 'Adding', message: `${inFlight.target} is being added` }
-      : inFlight?.kind === 'RemoveMember'
-        ? { reason: 'Removing', message: `${inFlight.target} is being removed` }
-        : inFlight?.kind === 'ReplaceMember'
-          ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
+    inFlight?.kind === 'ReplaceMember'
+      ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
+      : inFlight?.kind === 'AddMember' || (missing > 0 && s.latch !== undefined && phase === 'Running')
+        ? { reason: 'Adding', message: `members are added until there are ${replicas}` }
+        : inFlight?.kind === 'RemoveMember' || (missing < 0 && s.latch !== undefined && phase === 'Running')
+          ? { reason: 'Removing', message: `members are removed until ${replicas} are left` }
           : undefined;
   // As long as somebody survives there is a way out, and it is a person's to choose; every other trouble comes after it.
   const wayOut = decision.rule === 'recovery' || advice(s) !== undefined;
@@ -503,9 +507,14 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
       : phase === 'QuorumLost'
         ? { status: 'False', reason: 'QuorumLost', message: 'message' in step ? step.message : 'no quorum' }
         : s.latch !== undefined && serving > 0 && serving >= majority(voters)
-          ? serving >= replicas
-            ? { status: 'True', reason: 'QuorumHealthy', message: `${serving} of ${replicas} members serve` }
-            : { status: 'True', reason: 'QuorumAvailable', message: `${serving} of ${replicas} members serve` }
+          ? {
+              status: 'True',
+              reason: serving >= replicas ? 'QuorumHealthy' : 'QuorumAvailable',
+              message:
+                underway !== undefined && !whole && phase !== 'Degraded'
+                  ? 'a quorum serves while the size changes'
+                  : `${serving} of ${replicas} members serve`,
+            }
           : { status: 'False', ...waiting };
 
   const progressing: Said =
@@ -615,7 +624,7 @@ export const quorumStatus = (
     observedGeneration: quorum.generation,
     conditions: conditions(before.conditions, s.seen.now, quorum.generation, saidOf(picture, phase)),
   };
-  const essence = (status: EtcdQuorumStatus): unknown => ({
+  const essence = (status: EtcdQuorumStatus) => ({
     phase: status.phase,
     clusterID: status.clusterID,
     clusterUID: status.clusterUID,
@@ -623,7 +632,7 @@ export const quorumStatus = (
     generation: status.observedGeneration,
     loss: status.loss,
     survivors: status.survivors,
-    conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => [type, value, reason]),
+    conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => [type, value, reason] as const),
   });
   const detail = (status: EtcdQuorumStatus): unknown => ({
     members: status.members,
@@ -633,7 +642,16 @@ export const quorumStatus = (
     learners: status.learners,
     messages: (status.conditions ?? []).map(({ message }) => message),
   });
-  if (!sameStatus(essence(next), essence(before))) return { status: next, urgent: true };
+  // Nobody waits for these: that a forming cluster has a quorum before it is whole, and that our own reference to the
+  // budget made another generation of the EtcdQuorum.
+  const forming = phase === 'Bootstrapping' && before.phase === 'Bootstrapping';
+  const waitedFor = ({ generation: _, conditions: all, ...rest }: ReturnType<typeof essence>): unknown => ({
+    ...rest,
+    conditions: forming ? all.filter(([type]) => type !== 'Available') : all,
+  });
+  if (!sameStatus(essence(next), essence(before))) {
+    return { status: next, urgent: !sameStatus(waitedFor(essence(next)), waitedFor(essence(before))) };
+  }
   if (sameStatus(detail(next), detail(before))) return undefined;
   if (phase === 'Bootstrapping') return undefined;
   return { status: next, urgent: false };

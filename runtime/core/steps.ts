@@ -26,6 +26,17 @@ export type Placement = {
 
 export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember' | 'RecoverQuorum';
 
+/** Written before the first membership call, with a resource-version check. The token of a new member is drawn here. */
+export type BeginOperation = {
+  readonly do: 'BeginOperation';
+  readonly kind: OperationKind;
+  readonly target: string;
+  readonly why: string;
+  readonly memberID?: string;
+  /** The trouble that this repairs; counted in the same write. */
+  readonly cause?: Reason;
+};
+
 export type Step =
   /** Nothing can be done before something changes; `recheckMs` where no watch would tell. */
   | { readonly do: 'Wait'; readonly reason: Reason; readonly message: string; readonly recheckMs?: number }
@@ -89,17 +100,7 @@ export type Step =
       readonly minAvailable: number | undefined;
       readonly alwaysEvictUnhealthy: boolean;
     }
-
-  /** Written before the first membership call, with a resource-version check. The token of a new member is drawn here. */
-  | {
-      readonly do: 'BeginOperation';
-      readonly kind: OperationKind;
-      readonly target: string;
-      readonly why: string;
-      readonly memberID?: string;
-      /** The trouble that this repairs; counted in the same write. */
-      readonly cause?: Reason;
-    }
+  | BeginOperation
   /** Follows a linearizable list without this peer URL; a repeat is refused by etcd with PeerURLExists. */
   | { readonly do: 'AddLearner'; readonly target: string; readonly peerURL: string }
   | { readonly do: 'Promote'; readonly target: string; readonly memberID: string }
@@ -111,7 +112,7 @@ export type Step =
   | { readonly do: 'Downgrade'; readonly action: 'enable' | 'cancel'; readonly target: string }
   /** Follows a linearizable list with this ID; a repeat is refused by etcd with MemberNotFound. */
   | { readonly do: 'RemoveMember'; readonly target: string; readonly memberID: string }
-  /** Deletes what is left of an incarnation that is out of the member list; a volume in use stays until its Pod ends. */
+  /** Deletes what an operation that was given up left; a volume in use stays until its Pod ends. */
   | {
       readonly do: 'Retire';
       readonly target: string;
@@ -120,12 +121,18 @@ export type Step =
       /** The volumes are let go of, not deleted: somebody may want to save something from them. */
       readonly keep?: true;
     }
-  /** Clears the operation; `outcome` says what becomes of the target's record. */
+  /**
+   * Deletes what is left of an incarnation that is out of the member list, then clears the operation; `outcome` says what
+   * becomes of the target's record. Where another operation follows at once, it is recorded in the same write.
+   */
   | {
       readonly do: 'EndOperation';
       readonly kind: OperationKind;
       readonly target: string;
       readonly outcome: 'joined' | 'removed' | 'emptied' | 'abandoned';
+      readonly pods: readonly ObjectName[];
+      readonly volumes: readonly ObjectName[];
+      readonly next?: BeginOperation;
     }
 
   /** Labels and annotations of the claim, on what runs; null takes one away. Writing the same again changes nothing. */

@@ -7,9 +7,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import { clientServiceName } from '../../api/names.ts';
 import type { Resource } from '../../runtime/ports/kube.ts';
-import { claim, conditionOf, inMemory, nothingLeft, ready } from '../e2e/claim.ts';
+import { claim, conditionOf, inMemory, nothingLeft, podOf, podsOf, ready } from '../e2e/claim.ts';
 import { follow } from '../e2e/history.ts';
-import { oneCluster } from '../e2e/identity.ts';
+import { leaderAndFollower, listOf, oneCluster, reachable } from '../e2e/identity.ts';
 import { connected, MARK, type Place, placeIn, seenKinds } from '../e2e/place.ts';
 import { BREAKER_TOKENS, versionsIn, watchBreaker } from '../e2e/traffic.ts';
 import type { Measurement } from './function.ts';
@@ -39,7 +39,7 @@ export const median = (values: readonly number[]): number => {
 
 const inPlace = async <T>(body: (place: Place) => Promise<T>): Promise<T> => {
   const connection = await connected();
-  const name = `bench-${randomBytes(3).toString('hex')}`;
+  const name = `${process.env.ETCD_OPERATOR_E2E_PREFIX ?? ''}bench-${randomBytes(3).toString('hex')}`;
   await connection.kube.create(seenKinds.namespaces, {
     metadata: { name, labels: { [MARK]: 'true', 'pod-security.kubernetes.io/enforce': 'restricted' } },
   });
@@ -148,27 +148,84 @@ export const benchBootstrap = async (): Promise<Measurement[]> => [
   ...compared('claim applied → 3 voters ready, memory', await repeated(() => bringUp(inMemory)), PEER.memory, 0.3),
 ];
 
-export const benchScale = (): Promise<Measurement[]> =>
+const setReplicas = async (place: Place, name: string, replicas: number): Promise<number> => {
+  await place.kube.mergePatch(
+    { resource: seenKinds.etcdclusters, namespace: place.namespace, name },
+    { spec: { replicas } },
+  );
+  return replicas;
+};
+
+/** Seconds from `change` until etcd's own list, confirmed by a quorum, holds `voters` voters and nobody else. */
+const untilListed = async (
+  place: Place,
+  name: string,
+  voters: number,
+  change: () => Promise<unknown>,
+  isRight: (names: readonly string[]) => boolean = () => true,
+): Promise<number> => {
+  const pods = reachable(await podsOf(place, name));
+  const began = performance.now();
+  await change();
+  while (performance.now() - began < GIVE_UP_MS) {
+    for (const pod of pods) {
+      const listed = await listOf(place, pod).catch(() => []);
+      const right = listed.length === voters && listed.every(({ isLearner }) => !isLearner);
+      if (right && isRight(listed.map(({ name: one }) => one))) return (performance.now() - began) / 1000;
+    }
+    await pause(20);
+  }
+  throw new Error(`etcd did not list ${voters} voters within ${GIVE_UP_MS / 1000} s`);
+};
+
+const memoryPodLost = (): Promise<number> =>
   inPlace(async (place) => {
+    await place.apply(claim('bench', { storage: inMemory }));
+    await ready(place, 'bench');
+    const { follower } = await leaderAndFollower(place, 'bench');
+    const { name } = (await podOf(place, follower)).metadata;
+    const gone = (names: readonly string[]): boolean => !names.includes(name) && !names.includes('');
+    return untilListed(
+      place,
+      'bench',
+      3,
+      () => place.kube.delete({ resource: seenKinds.pods, namespace: place.namespace, name }),
+      gone,
+    );
+  });
+
+export const benchScale = async (): Promise<Measurement[]> => {
+  const grown: number[] = [];
+  const listed: number[] = [];
+  const shrunk: number[] = [];
+  await inPlace(async (place) => {
     await place.apply(claim('bench'));
     await ready(place, 'bench');
-    const to = (replicas: number) => async (): Promise<number> => {
-      await place.kube.mergePatch(
-        { resource: seenKinds.etcdclusters, namespace: place.namespace, name: 'bench' },
-        { spec: { replicas } },
+    for (let run = 0; run < RUNS; run++) {
+      // As many tokens of the breaker as a cluster has that is at rest; how long a change takes must not depend on the run.
+      await pause(BREAKER_TOKENS * 1000);
+      grown.push(await timed(place, 'bench', () => setReplicas(place, 'bench', 5)));
+      await oneCluster(place, 'bench', 5);
+      await pause(30_000);
+      let again: Promise<number> | undefined;
+      shrunk.push(
+        await timed(place, 'bench', () => {
+          again = untilListed(place, 'bench', 3, () => setReplicas(place, 'bench', 3));
+          return Promise.resolve(3);
+        }),
       );
-      return replicas;
-    };
-    const grown = await timed(place, 'bench', to(5));
-    await oneCluster(place, 'bench', 5);
-    const shrunk = await timed(place, 'bench', to(3));
-    await oneCluster(place, 'bench', 3);
-    return [
-      ...compared('scale 3 → 5', [grown], PEER.grow, 0.5),
-      // The peer was timed until etcd's list was right; this waits until the claim says so too, which is later.
-      ...compared('scale 5 → 3, until the claim is Ready', [shrunk], PEER.shrink, 1),
-    ];
+      listed.push((await again) ?? Number.NaN);
+      await oneCluster(place, 'bench', 3);
+    }
   });
+  const lost = await repeated(memoryPodLost);
+  return [
+    ...compared('scale 3 → 5', grown, PEER.grow, 0.5),
+    ...compared('scale 5 → 3, until etcd lists 3 voters', listed, PEER.shrink, 1),
+    { what: 'scale 5 → 3, until the claim is Ready', value: median(shrunk), unit: 's' },
+    ...compared('memory Pod deleted → 3 voters', lost, PEER.memoryPod, 0.5),
+  ];
+};
 
 export const benchBreaker = (): Promise<Measurement[]> =>
   inPlace(async (place) => {

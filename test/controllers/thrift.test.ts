@@ -34,6 +34,25 @@ describe('writes are counted, since each costs the claim tokens of its circuit b
     });
   }
 
+  test('a change of size writes once per member, once for the beginning and once for the end', async (t) => {
+    const stage = openStage();
+    stage.apply({ replicas: 3 });
+    await stage.settled();
+    const costs = async (replicas: number): Promise<{ writes: number; tokens: number }> => {
+      const [writes, tokens] = [count(stage, /etcdquorums\/status/), stage.crossplane.tokens];
+      stage.edit({ replicas });
+      await stage.settled();
+      return { writes: count(stage, /etcdquorums\/status/) - writes, tokens: stage.crossplane.tokens - tokens };
+    };
+    const grown = await costs(5);
+    const shrunk = await costs(3);
+    t.diagnostic(`3 → 5: ${JSON.stringify(grown)}; 5 → 3: ${JSON.stringify(shrunk)}`);
+    assert.equal(grown.writes, 3);
+    assert.equal(shrunk.writes, 3);
+    assert.ok(grown.tokens + shrunk.tokens < 70, 'there and back within a budget that is refilled at one a second');
+    stage.close();
+  });
+
   test('a settled cluster is written to by nobody, and its claim is not read', async () => {
     const stage = openStage();
     stage.apply({});

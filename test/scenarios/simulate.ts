@@ -14,6 +14,7 @@ import type { RunFunctionRequest } from '../../functions/composing/exchange.ts';
 import { QUORUM_KEY } from '../../functions/composing/settling.ts';
 import { wantedOrdinals } from '../../functions/composing/slots.ts';
 import { needsExactness } from '../../runtime/controllers/observe.ts';
+import { afterEnd, emptiedStatus, isEmptied } from '../../runtime/core/ending.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { Fact, Observed, SeenPod, SeenSeed, SeenVolume } from '../../runtime/core/observed.ts';
@@ -23,7 +24,8 @@ import { memberStatus, quorumStatus, type StepFault } from '../../runtime/core/r
 import { withRepair } from '../../runtime/core/rules/repair-budget.ts';
 import { isStanding } from '../../runtime/core/rules/standing.ts';
 import { REVISION_BUMP, seedPodName } from '../../runtime/core/seeding.ts';
-import type { ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
+import { classify, type Situation } from '../../runtime/core/situation.ts';
+import type { BeginOperation, ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import {
   answer,
@@ -795,11 +797,29 @@ const writeQuorum = (w: World, decision: Decision, status: EtcdQuorumStatus): vo
   w.writes.quorum += 1;
 };
 
+const reported = (decision: Decision, s: Situation, change: Partial<EtcdQuorumStatus>): EtcdQuorumStatus => {
+  if (s.quorum === undefined) return change;
+  const changed = { ...s.quorum.status, ...change };
+  const said = quorumStatus({ ...decision, situation: { ...s, quorum: { ...s.quorum, status: changed } } });
+  return { ...(said?.status ?? changed), ...change };
+};
+
 const changeQuorum = (w: World, decision: Decision, change: Partial<EtcdQuorumStatus>): void =>
-  writeQuorum(w, decision, {
-    ...(quorumStatus(decision)?.status ?? decision.situation.quorum?.status ?? {}),
-    ...change,
-  });
+  writeQuorum(w, decision, reported(decision, decision.situation, change));
+
+const begun = (w: World, s: Situation, step: BeginOperation): Partial<EtcdQuorumStatus> => ({
+  operation: {
+    id: draw(w, 'op'),
+    kind: step.kind,
+    target: step.target,
+    step: 'begun',
+    since: new Date(w.now).toISOString(),
+    ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
+    ...(step.cause === undefined ? {} : { cause: step.cause }),
+    ...(step.kind === 'AddMember' ? { incarnation: drawToken(w) } : {}),
+  },
+  ...(step.cause === undefined ? {} : { repairs: withRepair(s, step.target, step.cause) }),
+});
 
 /** A floor only rises. */
 const raiseFloor = (w: World, name: string): void => {
@@ -1102,19 +1122,7 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
             };
       return undefined;
     case 'BeginOperation':
-      changeQuorum(w, decision, {
-        operation: {
-          id: draw(w, 'op'),
-          kind: step.kind,
-          target: step.target,
-          step: 'begun',
-          since: new Date(w.now).toISOString(),
-          ...(step.memberID === undefined ? {} : { memberID: step.memberID }),
-          ...(step.kind === 'AddMember' ? { incarnation: drawToken(w) } : {}),
-          ...(step.cause === undefined ? {} : { cause: step.cause }),
-        },
-        ...(step.cause === undefined ? {} : { repairs: withRepair(situation, step.target, step.cause) }),
-      });
+      changeQuorum(w, decision, begun(w, situation, step));
       return undefined;
     case 'AddLearner': {
       const etcd = spoken(w, decision);
@@ -1130,9 +1138,6 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       const id = hash(`${etcd.id}|${step.peerURL}`);
       etcd.members = [...etcd.members, { id, name: '', peerURLs: [step.peerURL], clientURLs: [], isLearner: true }];
       yield;
-      const operation = situation.quorum?.status.operation;
-      if (operation !== undefined)
-        changeQuorum(w, decision, { operation: { ...operation, step: 'added', memberID: id } });
       return undefined;
     }
     case 'Promote': {
@@ -1173,29 +1178,21 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       return undefined;
     }
     case 'EndOperation': {
-      const member = w.members.find(({ name }) => name === step.target);
-      if (member !== undefined && (step.outcome === 'removed' || step.outcome === 'emptied')) {
-        const { clusterID, clusterUID } = member.status;
-        writeMember(w, member.uid, {
-          phase: step.outcome === 'removed' ? 'Removed' : 'Pending',
-          ...(clusterID === undefined ? {} : { clusterID }),
-          ...(clusterUID === undefined ? {} : { clusterUID }),
-          observedGeneration: member.generation,
-          conditions: [
-            {
-              type: 'Ready',
-              status: 'False',
-              reason: step.outcome === 'removed' ? 'Removed' : 'Replacing',
-              lastTransitionTime: new Date(w.now).toISOString(),
-            },
-          ],
-        });
-        yield;
-        if (!member.deleting) member.claimedPod = undefined;
+      for (const pod of step.pods) {
+        deletePod(w, pod);
         yield;
       }
-      const { operation: _ended, ...rest } = quorumStatus(decision)?.status ?? situation.quorum?.status ?? {};
-      writeQuorum(w, decision, rest);
+      for (const volume of step.volumes) {
+        deleteVolume(w, volume);
+        yield;
+      }
+      const member = w.members.find(({ name }) => name === step.target);
+      if (member !== undefined && isEmptied(step)) {
+        writeMember(w, member.uid, emptiedStatus(member, step.outcome, w.now));
+        yield;
+      }
+      const after = classify(afterEnd(situation.seen, step));
+      writeQuorum(w, decision, reported(decision, after, step.next === undefined ? {} : begun(w, after, step.next)));
       return undefined;
     }
     case 'WriteMetadata':

@@ -123,7 +123,12 @@ export const told = (step: Step): string => {
     case 'Disarm':
       return `Disarm ${step.alarms.map(({ alarm, memberId }) => `${alarm} of ${memberId}`).join(', ')}: ${step.why}`;
     case 'EndOperation':
-      return `EndOperation ${step.kind} ${step.target}: ${step.outcome}`;
+      return [
+        `EndOperation ${step.kind} ${step.target}: ${step.outcome}`,
+        ...step.pods.map(({ name }) => `Pod ${name} goes`),
+        ...step.volumes.map(({ name }) => `volume ${name} goes`),
+        ...(step.next === undefined ? [] : [told(step.next)]),
+      ].join('; ');
     case 'WriteMetadata':
       return `WriteMetadata ${step.pods
         .map(({ name }) => `Pod ${name}`)

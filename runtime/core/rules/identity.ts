@@ -13,8 +13,10 @@ export const dismiss: Rule = {
   answer: (s) => {
     const pods = s.slots.flatMap(({ member }) =>
       member.pods.filter(
-        ({ voterRole, container, verifiedContainer }) =>
-          voterRole && (container.state !== 'running' || container.id !== verifiedContainer),
+        ({ voterRole, container, verifiedContainer, deleting }) =>
+          voterRole &&
+          // In a Pod that is ending, what has stopped never starts again, and its end closes it to clients.
+          (container.state === 'running' ? container.id !== verifiedContainer : !deleting),
       ),
     );
     return pods.length === 0

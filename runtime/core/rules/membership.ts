@@ -6,7 +6,7 @@ import type { Step } from '../steps.ts';
 import { differing } from './corrupt.ts';
 import { damagedData } from './damaged-data.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
-import { isDataless, leftovers, livesOnlyIn, refusedSpec, safeWithout } from './standing.ts';
+import { isDataless, isUnwanted, leftovers, livesOnlyIn, refusedSpec, safeWithout, spareInMs } from './standing.ts';
 
 /** Left by an operation that was given up: neither the slot's record nor etcd's list knows it. */
 export const strays: Rule = {
@@ -174,10 +174,10 @@ export const scale: Rule = {
       };
     }
     if (held.length < want) {
-      const unwell = held.filter((slot) => !slot.serving);
+      const unwell = held.filter((slot) => !isHealthyVoter(slot));
       if (unwell.length > 0) {
         const names = unwell.map(({ member }) => member.name).join(', ');
-        return wait('Adding', `a member is added once ${names} ${unwell.length === 1 ? 'serves' : 'serve'}`, RETRY_MS);
+        return wait('Adding', `a member is added once ${names} can vote`, RETRY_MS);
       }
       const free = s.slots.find(
         ({ member, incarnation }) =>
@@ -196,5 +196,17 @@ export const scale: Rule = {
       );
     }
     return undefined;
+  },
+};
+
+/** Given back a moment later: what is empty now may be wanted as soon as the EtcdQuorum tells of the new size. */
+export const spare: Rule = {
+  name: 'spare',
+  answer: (s) => {
+    const soon = s.slots.filter((slot) => slot.incarnation === undefined && isUnwanted(s, slot));
+    const [first] = soon.map((slot) => spareInMs(s, slot)).toSorted((a, b) => b - a);
+    return first === undefined || first === 0
+      ? undefined
+      : wait('Settled', 'an EtcdMember that nobody wants is given back in a moment', first);
   },
 };

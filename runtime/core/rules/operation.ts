@@ -12,6 +12,7 @@ import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts
 import {
   isDataless,
   isPodless,
+  isProvenStart,
   isRefused,
   isTerminal,
   leftovers,
@@ -35,11 +36,18 @@ const isBeyondHope = (s: Situation, slot: Slot): boolean => {
 const adding = (
   s: Situation,
   slot: Slot | undefined,
-  operation: { incarnation?: string; memberID?: string; target: string },
+  operation: { incarnation?: string; target: string },
 ): Step | undefined => {
   const { membership, cluster, namespace } = s.seen;
   const { incarnation, target } = operation;
-  const end = (outcome: 'joined' | 'abandoned'): Step => ({ do: 'EndOperation', kind: 'AddMember', target, outcome });
+  const end = (outcome: 'joined' | 'abandoned'): Step => ({
+    do: 'EndOperation',
+    kind: 'AddMember',
+    target,
+    outcome,
+    pods: [],
+    volumes: [],
+  });
   if (!membership.known) return undefined;
   const { members } = membership.value;
   const url = incarnation === undefined ? undefined : peerURL(cluster, namespace, incarnationName(target, incarnation));
@@ -53,9 +61,9 @@ const adding = (
   const urgent = others.some((other) => isBeyondHope(s, other));
 
   if (entry === undefined) {
-    // Listed once and not any more, or begun and not listed: its token is spent. What stands in the slot is cleared by
-    // the rules below, and a new operation draws a new token.
-    const spent = operation.memberID !== undefined || (slot !== undefined && wasBegun(slot, incarnation ?? ''));
+    // Begun and not listed: it was listed once, and its token is spent. What stands in the slot is cleared by the rules
+    // below, and a new operation draws a new token. Listed once and never begun, nothing has ever run under it.
+    const spent = slot !== undefined && wasBegun(slot, incarnation ?? '');
     if (unwanted || urgent || spent || url === undefined || members.some(({ isLearner }) => isLearner)) {
       return end('abandoned');
     }
@@ -66,7 +74,12 @@ const adding = (
   }
   // Once it votes the change is made. What may still befall it is for the rules of a running cluster, which need the
   // operation out of their way.
-  if (!entry.isLearner) return unwanted || urgent || slot.serving || isDataless(slot) ? end('joined') : undefined;
+  if (!entry.isLearner) {
+    // Its kubelet finds it ready a second later; the next one need not wait for that, the last one tells that all is done.
+    const more = s.held.length < (s.quorum?.spec.replicas ?? 0);
+    const admitted = slot?.pod?.voterRole === true && isProvenStart(slot.pod) && isHealthyVoter(slot);
+    return unwanted || urgent || slot.serving || (more && admitted) || isDataless(slot) ? end('joined') : undefined;
+  }
 
   const drop: Step = { do: 'RemoveMember', target, memberID: entry.id };
   if (unwanted) return drop;
@@ -130,7 +143,7 @@ const removing = (
         ? s.held.length <= (s.quorum?.spec.replicas ?? 0)
         : operation.cause !== undefined && slot?.serving === true;
     if (regretted || (!entry.isLearner && !safeWithout(s, entry.id))) {
-      return { do: 'EndOperation', kind, target, outcome: 'abandoned' };
+      return { do: 'EndOperation', kind, target, outcome: 'abandoned', pods: [], volumes: [] };
     }
     if (entry.id === s.leaderID) {
       const successor = s.held.find((other) => other.memberID !== entry.id && isHealthyVoter(other));
@@ -142,9 +155,17 @@ const removing = (
   const pods = slot === undefined ? [] : leftovers(s, slot.member, slot.member.pods);
   const volumes = slot === undefined ? [] : leftovers(s, slot.member, slot.member.volumes);
   const keep = isWorthKeeping(operation.cause) && slot?.member.spec.storage.retention === 'Retain';
-  return pods.length + volumes.length > 0
-    ? { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named), ...(keep ? { keep } : {}) }
-    : { do: 'EndOperation', kind, target, outcome: kind === 'RemoveMember' ? 'removed' : 'emptied' };
+  if (keep && pods.length + volumes.length > 0) {
+    return { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named), keep };
+  }
+  return {
+    do: 'EndOperation',
+    kind,
+    target,
+    outcome: kind === 'RemoveMember' ? 'removed' : 'emptied',
+    pods: pods.map(named),
+    volumes: volumes.map(named),
+  };
 };
 
 export const operation: Rule = {

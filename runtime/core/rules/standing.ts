@@ -97,6 +97,26 @@ export const safeWithout = (s: Situation, leaving: string | undefined): boolean 
   return staying.length > 0 && healthy.length >= majority(staying.length);
 };
 
+/** Crossplane makes the EtcdMembers of a larger size before it tells the EtcdQuorum of that size. */
+const SPARE_AFTER_MS = 5_000;
+
+/** Milliseconds until an empty slot that nobody seems to want counts as spare. */
+export const spareInMs = (s: Situation, { member, incarnation }: Slot): number =>
+  incarnation !== undefined || member.status.phase !== undefined || member.createdAt === undefined
+    ? 0
+    : Math.max(0, member.createdAt + SPARE_AFTER_MS - s.seen.now);
+
+/** Empty, and nobody wants a member in it: made for a size that was taken back, or for a member that was given up. */
+export const isSpare = (s: Situation, slot: Slot): boolean => isUnwanted(s, slot) && spareInMs(s, slot) === 0;
+
+export const isUnwanted = (s: Situation, { member }: Slot): boolean =>
+  s.latch !== undefined &&
+  s.quorum !== undefined &&
+  s.quorum.status.operation === undefined &&
+  s.held.length >= s.quorum.spec.replicas &&
+  !member.deleting &&
+  [...member.pods, ...member.volumes].every(({ deleting }) => deleting);
+
 export const refusedSpec = (slots: readonly Slot[]): Step | undefined => {
   for (const { member } of slots) {
     if (etcdMinor(member.spec.version) === undefined) {
