@@ -259,6 +259,22 @@ export const createOnce = async <T extends KubeObject>(
   }
 };
 
+/** The person's mark has been heeded. */
+const forgetRetry = async ({ world, seen, signal }: Scene, member: ObjectName): Promise<void> => {
+  try {
+    keep(
+      world.caches.members,
+      await world.kube.mergePatch<EtcdMember>(
+        { resource: kinds.members, namespace: seen.namespace, name: member.name },
+        { metadata: { uid: member.uid, annotations: { [ANNOTATIONS.retry]: null } } },
+        { signal, fieldManager: FIELD_MANAGER },
+      ),
+    );
+  } catch (error) {
+    if (!isFault(error, 'NotFound')) throw error;
+  }
+};
+
 export const REFUSALS = ['Invalid', 'Forbidden', 'BadRequest'] as const;
 
 const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | undefined> => {
@@ -294,13 +310,7 @@ const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | unde
     if (nothingMade) await claimSlot(scene, place.member, []);
     return { reason: 'PodRefused', message: error.message };
   }
-  if (member.retry) {
-    await world.kube.mergePatch(
-      { resource: kinds.members, namespace: seen.namespace, name: member.name },
-      { metadata: { uid: member.uid, annotations: { [ANNOTATIONS.retry]: null } } },
-      { signal: scene.signal, fieldManager: FIELD_MANAGER },
-    );
-  }
+  if (member.retry) await forgetRetry(scene, member);
   return undefined;
 };
 
@@ -603,7 +613,10 @@ const countRepair = async (
   repair: { readonly member: string; readonly cause: Reason } | undefined,
 ): Promise<void> => {
   if (repair === undefined) return;
+  const member = scene.seen.members.find(({ name }) => name === repair.member);
   await changeQuorum(scene, { repairs: withRepair(scene.decision.situation, repair.member, repair.cause) });
+  // A person's word counts for one repair; left there, it would free this member of every budget.
+  if (member?.retry === true) await forgetRetry(scene, member);
 };
 
 const defragment = async (scene: Scene, step: Extract<Step, { do: 'Defragment' }>): Promise<Outcome> => {

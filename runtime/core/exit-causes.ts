@@ -67,7 +67,7 @@ const said: Record<ExitCause, Said> = {
   },
   WipedOrWalGone: {
     what: 'the volume holds no write-ahead log to restart from, and the configuration rightly lets the member join nobody',
-    todo: 'the volume was emptied or exchanged, or only its log is lost and the database can still be salvaged: keep the volume until the rest of the cluster is known to be whole',
+    todo: 'the volume was emptied or exchanged, or only its log is lost and the database can still be salvaged; with the other voters healthy this member will be replaced, without them keep the volume',
   },
   PeersNotReached: {
     what: 'the member could not reach any other member to join them',
@@ -99,7 +99,7 @@ const said: Record<ExitCause, Said> = {
   },
   DataDiffers: {
     what: "the member's data differs from the other members' at the same revision",
-    todo: 'find out which data is right before anything is deleted: the volume may come from another cluster or from a half-done restore',
+    todo: 'where the others agree in majority, this member will be replaced; otherwise find out which data is right before anything is deleted',
   },
   SigBus: {
     what: 'etcd read beyond the end of its database file: the file was cut short, or the volume vanished under it',

@@ -8,6 +8,7 @@ import { bootstrap } from './rules/bootstrap.ts';
 import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
 import { downgrade } from './rules/downgrade.ts';
+import { relieve } from './rules/full-volume.ts';
 import { admit, configure, dismiss, impostor, record } from './rules/identity.ts';
 import { held, replace, scale, spare, strangers, strays } from './rules/membership.ts';
 import { operation } from './rules/operation.ts';
@@ -57,6 +58,7 @@ export const RULES: readonly Rule[] = [
   relabel,
   downgrade,
   roll,
+  relieve,
   starting,
   retireLost,
   spaceExhausted,

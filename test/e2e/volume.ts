@@ -88,4 +88,21 @@ export const breakDatabase = async (data: string): Promise<void> => {
     await file.close();
   }
 };
+
+/** Changes a value wherever it stands in a database that nobody uses. */
+export const falsify = async (data: string, value: string): Promise<void> => {
+  const path = join(data, 'member', 'snap', 'db');
+  const file = await open(path, 'r+');
+  try {
+    const content = await file.readFile();
+    let found = 0;
+    for (let at = content.indexOf(value); at >= 0; at = content.indexOf(value, at + 1)) {
+      await file.write(Buffer.from('?'), 0, 1, at);
+      found += 1;
+    }
+    if (found === 0) throw new Error(`"${value}" is not in ${path}`);
+  } finally {
+    await file.close();
+  }
+};
 const META_PAGE = 4_096;

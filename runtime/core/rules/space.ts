@@ -6,7 +6,7 @@
 import { alarmsIn, bytes, hasRoom, isFragmented, type Space, spaceOf } from '../alarms.ts';
 import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
-import { mayRepair } from './repair-budget.ts';
+import { mayRepair, repairHeld } from './repair-budget.ts';
 import { named, type Rule } from './rule.ts';
 
 type Measured = { readonly slot: Slot; readonly space: Space };
@@ -76,6 +76,13 @@ export const spaceExhausted: Rule = {
   name: 'space exhausted',
   answer: (s) => {
     if (s.latch === undefined || !alarmsIn(s).some(({ alarm }) => alarm === 'NOSPACE')) return undefined;
+    const delayed = (measured(s) ?? [])
+      .filter(({ space: of }) => !hasRoom(of) && isFragmented(of))
+      .map(({ slot, space: of }) =>
+        repairHeld(s, slot, 'SpaceFragmented', `its database takes ${bytes(of.size)} of ${bytes(of.quota)} again`),
+      )
+      .find((step) => step !== undefined);
+    if (delayed !== undefined) return delayed;
     const said = s.held.flatMap((slot) => {
       const of = spaceOf(slot);
       return of === undefined

@@ -4,15 +4,20 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { claim, claimIn, condition, memberIn, podOf, quorumIn, ready, volumesOf } from '../claim.ts';
-import { writer } from '../client.ts';
+import { claim, claimIn, condition, conditionOf, memberIn, podOf, quorumIn, ready, volumesOf } from '../claim.ts';
+import { read, writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
-import { leaderAndFollower, oneCluster } from '../identity.ts';
+import { askMember, leaderAndFollower, oneCluster, reachable } from '../identity.ts';
 import { connected, inNamespace, type Place } from '../place.ts';
-import { breakDatabase, killEtcd, putBack, takeAway, type Volume, volumeOf } from '../volume.ts';
+import { breakDatabase, falsify, killEtcd, putBack, takeAway, type Volume, volumeOf } from '../volume.ts';
 
 const { cluster } = await connected();
 const skip = cluster.local ? false : 'needs the nodes of the local cluster';
+
+const MIB = 1 << 20;
+/** Found in the database file as it is: etcd neither compresses nor checks its pages. */
+const MARK = 'this-value-is-the-same-everywhere';
+const base64 = (value: string): string => Buffer.from(value).toString('base64');
 
 /** The kubelet starts a container three times in half a minute before its back-off tells of a loop. */
 const REPLACED_WITHIN_MS = 150_000;
@@ -27,9 +32,9 @@ const replaced = (place: Place, member: string, incarnation: string): Promise<vo
     { deadlineMs: REPLACED_WITHIN_MS },
   );
 
-describe('a member that etcd ends', { skip }, () => {
+describe('data and space', { skip, concurrency: true }, () => {
   test(
-    'is replaced when its volume was wiped or damaged, and is not when it lacks memory',
+    'a member whose volume was wiped or damaged is replaced, and no acknowledged write is lost',
     inNamespace('damage', async (place, t) => {
       await place.apply(claim('demo'));
       await ready(place, 'demo');
@@ -72,13 +77,25 @@ describe('a member that etcd ends', { skip }, () => {
         );
       }
 
-      const limited = { limits: { memory: '16Mi' }, requests: { cpu: '20m', memory: '16Mi' } };
+      const written = await writes.stop();
+      t.diagnostic(`writes: ${JSON.stringify(written)}`);
+      assert.deepEqual(written.lost, []);
+    }),
+  );
+
+  test(
+    'a member that lacks memory is not replaced: the next one would lack it as well',
+    inNamespace('memory-limit', async (place, t) => {
+      await place.apply(claim('demo'));
+      await ready(place, 'demo');
+
+      const limited = { limits: { memory: '10Mi' }, requests: { cpu: '20m', memory: '10Mi' } };
       const incarnations = (await volumesOf(place, 'demo')).map(({ metadata }) => metadata.name).toSorted();
       await place.apply(claim('demo', { resources: limited }));
       const short = await condition(
         () => claimIn(place, 'demo'),
         'Degraded',
-        { status: 'True', reason: 'OutOfMemory', words: /it is 16Mi now/ },
+        { status: 'True', reason: 'OutOfMemory', words: /it is 10Mi now/ },
         { deadlineMs: 90_000 },
       );
       t.diagnostic(`EtcdCluster: Degraded ${short.reason}: ${short.message}`);
@@ -100,10 +117,83 @@ describe('a member that etcd ends', { skip }, () => {
       );
       await place.apply(claim('demo'));
       await ready(place, 'demo', { deadlineMs: 120_000 });
+    }),
+  );
 
-      const written = await writes.stop();
-      t.diagnostic(`writes: ${JSON.stringify(written)}`);
-      assert.deepEqual(written.lost, []);
+  test(
+    'writes that etcd refuses by an alarm are allowed again once there is room and the data agrees',
+    inNamespace('alarms', async (place, t) => {
+      await place.apply(claim('demo', { options: { quotaBackendBytes: 16 * MIB } }));
+      await ready(place, 'demo');
+      const before = await oneCluster(place, 'demo', 3);
+      const ask = async <T>(path: string, body: unknown): Promise<T> => {
+        const { leader } = await leaderAndFollower(place, 'demo');
+        const [pod] = reachable([await podOf(place, leader)]);
+        assert.ok(pod);
+        return askMember<T>(place, pod, path, body, 10_000);
+      };
+      const write = (key: string, value: string): Promise<unknown> =>
+        ask('/v3/kv/put', { key: base64(key), value: base64(value) });
+
+      // The database fills with versions of one key, until even a defragmented one is full of history.
+      await write('marker', MARK);
+      let versions = 0;
+      const stalled = await eventually(
+        'the database is full of what is in use',
+        async () => {
+          for (;;) {
+            versions += 1;
+            const refused = await write('big', String(versions).padEnd(MIB / 2, '.')).then(
+              () => undefined,
+              (error: unknown) => (error instanceof Error ? error.message : String(error)),
+            );
+            if (refused === undefined) continue;
+            assert.match(refused, /database space exceeded/);
+            break;
+          }
+          const found = conditionOf(await claimIn(place, 'demo'), 'Stalled');
+          return found?.reason === 'SpaceExhausted' ? found : notYet(`Stalled ${found?.status} ${found?.reason}`);
+        },
+        { deadlineMs: 90_000 },
+      );
+      const full = await condition(() => claimIn(place, 'demo'), 'Ready', { status: 'False' });
+      t.diagnostic(`EtcdCluster: Ready=False ${full.reason}; Stalled ${stalled.reason}: ${stalled.message}`);
+
+      const { header } = await ask<{ header: { revision: string } }>('/v3/kv/range', { key: base64('big') });
+      await ask('/v3/kv/compaction', { revision: header.revision, physical: true });
+      const began = performance.now();
+      await eventually('clients can write again', () => write('after', 'the alarm'), { deadlineMs: 120_000 });
+      t.diagnostic(`writes are allowed ${Math.round(performance.now() - began)} ms after the compaction`);
+      await ready(place, 'demo');
+
+      // An alarm that blames a member whose data is like everyone's.
+      const { follower } = await leaderAndFollower(place, 'demo');
+      const victim = await podOf(place, follower);
+      const blamed = BigInt(`0x${before.members.get(victim.metadata.name) ?? '0'}`).toString();
+      await ask('/v3/maintenance/alarm', { action: 'ACTIVATE', memberID: blamed, alarm: 'CORRUPT' });
+      await assert.rejects(write('during', 'the alarm'), /corrupt cluster/);
+      await eventually('clients can write again', () => write('after', 'the second alarm'), { deadlineMs: 60_000 });
+      await ready(place, 'demo');
+      assert.equal((await podOf(place, follower)).metadata.name, victim.metadata.name, 'nobody is replaced for it');
+
+      // One value differs on one member, which etcd finds when it starts.
+      const volume = await volumeOf(place, follower);
+      const aside = await takeAway(volume);
+      await killEtcd(victim.metadata);
+      await falsify(aside, MARK);
+      await putBack(volume, aside);
+      const { message } = await condition(() => memberIn(place, follower), 'Ready', {
+        status: 'False',
+        reason: 'DataDiffers',
+      });
+      t.diagnostic(`EtcdMember ${follower}: ${message}`);
+      await replaced(place, follower, victim.metadata.name);
+      await ready(place, 'demo', { deadlineMs: 120_000 });
+      const [now] = reachable([await podOf(place, follower)]);
+      assert.ok(now);
+      assert.equal(await read(place, now, 'marker', { serializable: true }), MARK);
+      const { repairs = [] } = (await quorumIn(place, 'demo')).status ?? {};
+      t.diagnostic(`repairs: ${repairs.map(({ member, cause, count }) => `${member} ${cause} ${count}`).join(', ')}`);
     }),
   );
 });
