@@ -102,8 +102,11 @@ const conditionOf = (response: RunFunctionResponse, type: string) =>
 const fatal = (response: RunFunctionResponse): string | undefined =>
   response.results?.find(({ severity }) => severity === 'Fatal')?.message;
 
+/** The others render what one of these made. */
+const claimSteps = stepNames.filter((step) => step !== 'Certificates');
+
 describe('every step', () => {
-  for (const step of stepNames) {
+  for (const step of claimSteps) {
     test(`${step} echoes the tag and passes through what other steps want`, () => {
       const foreign: Resource = {
         resource: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'theirs' } },
@@ -578,6 +581,8 @@ describe('for any input', () => {
           'additionalMetadata',
           'options',
           'image',
+          'tls',
+          'auth',
         ].map((field) => [field, junk]),
       ),
       { requiredKeys: [] },

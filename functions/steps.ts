@@ -7,12 +7,14 @@ import { composeMembers } from './members/compose.ts';
 import { composeNetwork } from './network/compose.ts';
 import { composeStatus } from './status/compose.ts';
 import { composeTls } from './tls/compose.ts';
+import { composeCertificates } from './tls/compose-certificates.ts';
 
 /** Every step of the package by the kind of its input. policy and overrides take their places here. */
 const steps = {
   Members: composeMembers,
   Network: composeNetwork,
   Tls: composeTls,
+  Certificates: composeCertificates,
   Backup: composeBackup,
   Status: composeStatus,
 } as const satisfies { readonly [kind: string]: Compose };

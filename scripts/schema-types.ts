@@ -49,6 +49,9 @@ export const typesOf = async (kind: Kind): Promise<string> => {
       };
       return { ...described, ...define(name, body) };
     }
+    if (schema.type === 'object' && schema['x-kubernetes-preserve-unknown-fields']) {
+      return { ...described, tsType: 'object' };
+    }
     if (schema.type === 'object') {
       const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
       return { ...described, type: 'object', additionalProperties: convert(values, path) };

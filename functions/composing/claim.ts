@@ -142,11 +142,18 @@ const has: Record<Shape, (value: unknown) => boolean> = {
 const shaped = (spec: { readonly [key: string]: unknown }, what: string): EtcdClusterSpec => {
   for (const [path, shape] of Object.entries(SHAPES)) {
     const value = path.split('.').reduce((at: unknown, key) => record(at)[key], spec);
-    if (value === undefined || has[shape](value)) continue;
+    if (value === undefined ? !isMissing(spec, path) : has[shape](value)) continue;
     const [head, ...tail] = what.split(' ');
     throw new Unrenderable(`${[`${head}.${path}`, ...tail].join(' ')} is ${quoted(value)}; it has to be ${shape}`);
   }
   return spec as unknown as EtcdClusterSpec;
+};
+
+/** A reference says nothing without a name, nor cert-manager without an issuer. */
+const isMissing = (spec: { readonly [key: string]: unknown }, path: string): boolean => {
+  const keys = path.split('.');
+  const parent = keys.slice(0, -1).reduce((at: unknown, key) => record(at)[key], spec);
+  return parent !== undefined && /Ref\.name$|certManager\.(serverIssuerRef|issuerRef)$/.test(path);
 };
 
 /** As in the XRD. Rendering a claim that got past it with more would make a cluster that etcd cannot run well. */

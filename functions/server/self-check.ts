@@ -4,6 +4,15 @@ import { INPUT_API_VERSION } from '../composing/step-input.ts';
 import { type StepName, stepNames } from '../steps.ts';
 import { encodeResponse } from './run-function.ts';
 
+const claim = {
+  kind: 'EtcdCluster',
+  spec: { version: '3.6.1', replicas: 7, tls: { peer: { certManager: { issuerRef: { name: 'self-check' } } } } },
+};
+const certificateSet = {
+  kind: 'EtcdCertificateSet',
+  spec: { certificates: [{ name: 'self-check-peer', spec: {} }] },
+};
+
 const sample = (step: StepName): RunFunctionRequest => ({
   tag: 'self-check',
   input: { apiVersion: INPUT_API_VERSION, kind: step },
@@ -11,9 +20,8 @@ const sample = (step: StepName): RunFunctionRequest => ({
     composite: {
       resource: {
         apiVersion: API_VERSION,
-        kind: 'EtcdCluster',
         metadata: { name: 'self-check', namespace: 'default', uid: 'self-check' },
-        spec: { version: '3.6.1', replicas: 7 },
+        ...(step === 'Certificates' ? certificateSet : claim),
       },
     },
   },

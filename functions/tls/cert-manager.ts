@@ -8,33 +8,23 @@ import { isDeleting } from '../composing/slots.ts';
 const GROUP = 'cert-manager.io';
 const VERSION = 'v1';
 
-export type Certificate = {
-  readonly apiVersion: typeof CERTIFICATE.apiVersion;
-  readonly kind: typeof CERTIFICATE.kind;
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly labels: Record<string, string>;
-    readonly annotations?: Record<string, string>;
+export type CertificateSpec = {
+  readonly secretName: string;
+  readonly secretTemplate: { readonly labels: Record<string, string>; readonly annotations?: Record<string, string> };
+  readonly issuerRef: { readonly group: typeof GROUP; readonly kind: string; readonly name: string };
+  readonly commonName?: string;
+  readonly dnsNames?: readonly string[];
+  readonly ipAddresses?: readonly string[];
+  readonly usages: readonly string[];
+  readonly privateKey: {
+    readonly algorithm: string;
+    readonly size: number;
+    readonly encoding: 'PKCS8';
+    readonly rotationPolicy: 'Always';
   };
-  readonly spec: {
-    readonly secretName: string;
-    readonly secretTemplate: { readonly labels: Record<string, string>; readonly annotations?: Record<string, string> };
-    readonly issuerRef: { readonly group: typeof GROUP; readonly kind: string; readonly name: string };
-    readonly commonName?: string;
-    readonly dnsNames?: readonly string[];
-    readonly ipAddresses?: readonly string[];
-    readonly usages: readonly string[];
-    readonly privateKey: {
-      readonly algorithm: string;
-      readonly size: number;
-      readonly encoding: 'PKCS8';
-      readonly rotationPolicy: 'Always';
-    };
-    readonly duration?: string;
-    readonly renewBefore?: string;
-    readonly revisionHistoryLimit: number;
-  };
+  readonly duration?: string;
+  readonly renewBefore?: string;
+  readonly revisionHistoryLimit: number;
 };
 
 export const CERTIFICATE = { apiVersion: `${GROUP}/${VERSION}`, kind: 'Certificate', group: GROUP } as const;
@@ -49,9 +39,8 @@ export const certManagerRequirement: ResourceSelector = {
 };
 
 /**
- * One object of a kind that the API server does not serve ends Crossplane's pass before it has applied the rest: the whole
- * claim would wait for cert-manager, members and Services with it. So the kind is looked for before it is used.
- * Undefined: not asked yet.
+ * One object of a kind that the API server does not serve ends Crossplane's pass with an error in place of a condition, so
+ * the kind is looked for before it is used. Undefined: not asked yet.
  */
 export const isCertManagerInstalled = (request: RunFunctionRequest): boolean | undefined => {
   const found = request.requiredResources?.[CERT_MANAGER_REQUIRED];

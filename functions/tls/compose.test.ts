@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { EtcdCertificateSet } from '../../api/etcdcertificateset.gen.ts';
 import type { EtcdClusterSpec } from '../../api/etcdcluster.gen.ts';
 import { API_VERSION } from '../../api/names.ts';
 import { record } from '../composing/claim.ts';
 import type { RunFunctionRequest, RunFunctionResponse } from '../composing/exchange.ts';
 import { INPUT_API_VERSION } from '../composing/step-input.ts';
-import { CERT_MANAGER_REQUIRED, type Certificate } from './cert-manager.ts';
+import { CERT_MANAGER_REQUIRED, type CertificateSpec } from './cert-manager.ts';
 import { composeTls } from './compose.ts';
+import { composeCertificates } from './compose-certificates.ts';
 
 const issuer = { name: 'ca' };
 const MUTUAL: EtcdClusterSpec['tls'] = {
@@ -14,13 +16,13 @@ const MUTUAL: EtcdClusterSpec['tls'] = {
   peer: { certManager: { issuerRef: issuer } },
 };
 const OWN: EtcdClusterSpec['tls'] = { client: { serverSecretRef: { name: 'mine' } } };
-const KEYS = ['certificate-operator-client', 'certificate-peer', 'certificate-server'];
 
 const definition = (more: { established?: string; served?: boolean; metadata?: object } = {}): object => ({
   metadata: { name: 'certificates.cert-manager.io', ...more.metadata },
   spec: { versions: [{ name: 'v1', served: more.served ?? true }] },
   status: { conditions: [{ type: 'Established', status: more.established ?? 'True' }] },
 });
+const installed = [definition()];
 
 type World = {
   tls?: EtcdClusterSpec['tls'];
@@ -31,32 +33,52 @@ type World = {
   input?: object;
 };
 
-const asked = ({ tls, status, certManager, observed, input }: World): RunFunctionRequest => ({
-  input: { apiVersion: INPUT_API_VERSION, kind: 'Tls', ...input },
-  observed: {
-    composite: {
-      resource: {
-        apiVersion: API_VERSION,
-        kind: 'EtcdCluster',
-        metadata: { name: 'demo', namespace: 'team-a' },
-        spec: { version: '3.6.16', ...(tls === undefined ? {} : { tls }) },
-        ...(status === undefined ? {} : { status }),
-      },
-    },
-    resources: Object.fromEntries(Object.entries(observed ?? {}).map(([key, resource]) => [key, { resource }])),
-  },
-  ...(certManager === undefined
+const required = (certManager: object[] | undefined): Pick<RunFunctionRequest, 'requiredResources'> =>
+  certManager === undefined
     ? {}
-    : { requiredResources: { [CERT_MANAGER_REQUIRED]: certManager.map((resource) => ({ resource })) } }),
-});
+    : { requiredResources: { [CERT_MANAGER_REQUIRED]: certManager.map((resource) => ({ resource })) } };
+const resources = (observed: Record<string, object> | undefined) =>
+  Object.fromEntries(Object.entries(observed ?? {}).map(([key, resource]) => [key, { resource }]));
 
-const composed = (world: World): RunFunctionResponse => composeTls(asked(world));
-const keys = ({ desired }: RunFunctionResponse): string[] =>
-  Object.keys(desired?.resources ?? {})
-    .filter((key) => key !== 'connection')
-    .sort();
-const certificate = ({ desired }: RunFunctionResponse, key: string): Certificate =>
-  desired?.resources?.[key]?.resource as Certificate;
+/** The step of the claim. */
+const composed = ({ tls, status, certManager, observed, input }: World): RunFunctionResponse =>
+  composeTls({
+    input: { apiVersion: INPUT_API_VERSION, kind: 'Tls', ...input },
+    observed: {
+      composite: {
+        resource: {
+          apiVersion: API_VERSION,
+          kind: 'EtcdCluster',
+          metadata: { name: 'demo', namespace: 'team-a' },
+          spec: { version: '3.6.16', ...(tls === undefined ? {} : { tls }) },
+          ...(status === undefined ? {} : { status }),
+        },
+      },
+      resources: resources(observed),
+    },
+    ...required(certManager),
+  });
+
+const setOf = ({ desired }: RunFunctionResponse): EtcdCertificateSet | undefined =>
+  desired?.resources?.certificates?.resource as EtcdCertificateSet | undefined;
+const namesOf = (response: RunFunctionResponse): string[] =>
+  (setOf(response)?.spec.certificates ?? []).map(({ name }) => name).sort();
+const certificate = (response: RunFunctionResponse, name: string): CertificateSpec =>
+  setOf(response)?.spec.certificates.find((each) => each.name === name)?.spec as CertificateSpec;
+
+/** The step of the EtcdCertificateSet that a claim with mutual TLS gets. */
+const issuing = (certManager?: object[], observed?: Record<string, object>): RunFunctionResponse =>
+  composeCertificates({
+    input: { apiVersion: INPUT_API_VERSION, kind: 'Certificates' },
+    observed: {
+      composite: { resource: setOf(composed({ tls: MUTUAL })) as object },
+      resources: resources(observed),
+    },
+    ...required(certManager),
+  });
+
+const CERTIFICATES = ['demo-operator-client', 'demo-peer', 'demo-server'];
+const keys = ({ desired }: RunFunctionResponse): string[] => Object.keys(desired?.resources ?? {}).sort();
 const condition = ({ conditions }: RunFunctionResponse): string => {
   const found = conditions?.find(({ type }) => type === 'CertificatesReady');
   return found === undefined ? 'none' : `${found.status} ${found.reason} ${found.message ?? ''}`.trim();
@@ -64,52 +86,31 @@ const condition = ({ conditions }: RunFunctionResponse): string => {
 
 const at = (...conditions: object[]): object => ({ status: { conditions } });
 const ready = at({ type: 'Ready', status: 'True', reason: 'Ready', message: 'up to date' });
-const allReady = Object.fromEntries(KEYS.map((key) => [key, ready]));
-const installed = [definition()];
+const allReady = Object.fromEntries(CERTIFICATES.map((name) => [name, ready]));
 
-describe('the certificates of a cluster', () => {
+describe('what cert-manager is asked for', () => {
   test('a claim without TLS asks for no cert-manager and has no condition, because it has nothing to be ready', () => {
     const response = composed({});
-    assert.deepEqual(keys(response), []);
+    assert.equal(setOf(response), undefined);
     assert.equal(response.requirements, undefined);
     assert.equal(condition(response), 'none');
   });
 
   test('own Secrets need no cert-manager', () => {
     const response = composed({ tls: OWN });
-    assert.deepEqual(keys(response), []);
+    assert.equal(setOf(response), undefined);
     assert.equal(response.requirements, undefined);
   });
 
-  test('cert-manager is looked for before its kind is used, because an unknown kind stops the whole claim', () => {
-    const first = composed({ tls: MUTUAL });
-    assert.equal(first.requirements?.resources?.[CERT_MANAGER_REQUIRED]?.matchName, 'certificates.cert-manager.io');
-    assert.deepEqual(keys(first), []);
-    assert.deepEqual(keys(composed({ tls: MUTUAL, certManager: installed })), KEYS);
-  });
-
-  for (const [what, certManager] of [
-    ['is not there', []],
-    ['is not established yet', [definition({ established: 'False' })]],
-    ['serves another version only', [definition({ served: false })]],
-    ['is being deleted', [definition({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } })]],
-  ] as const) {
-    test(`no Certificate is composed while its kind ${what}, and the condition says what to install`, () => {
-      const response = composed({ tls: MUTUAL, certManager: [...certManager], observed: allReady });
-      assert.deepEqual(keys(response), []);
-      assert.match(condition(response), /^False CertManagerNotInstalled .*Waiting for cert-manager to be installed\.$/);
-      // It goes on asking, so that it recovers by itself.
-      assert.ok(response.requirements?.resources?.[CERT_MANAGER_REQUIRED]);
-    });
-  }
-
-  test('Certificates that are there stay until Crossplane has looked, because a key that is not returned is deleted', () => {
-    assert.deepEqual(keys(composed({ tls: MUTUAL, observed: allReady })), KEYS);
-  });
-
-  test('server-only TLS has no certificate of the operator, and none for applications', () => {
+  test('mutual TLS everywhere takes three certificates, server-only TLS one', () => {
+    assert.deepEqual(namesOf(composed({ tls: MUTUAL })), CERTIFICATES);
     const tls = { client: { certManager: { serverIssuerRef: issuer } } };
-    assert.deepEqual(keys(composed({ tls, certManager: installed })), ['certificate-server']);
+    assert.deepEqual(namesOf(composed({ tls })), ['demo-server']);
+  });
+
+  test('the set is the same whatever is observed, because a key that is not returned is deleted', () => {
+    const set = setOf(composed({ tls: MUTUAL }));
+    for (const certManager of [[], installed]) assert.deepEqual(setOf(composed({ tls: MUTUAL, certManager })), set);
   });
 
   test('an application gets a certificate of its own name, which is never root unless somebody says so', () => {
@@ -118,10 +119,9 @@ describe('the certificates of a cluster', () => {
         tls: {
           client: { certManager: { serverIssuerRef: issuer, operatorClientIssuerRef: issuer, consumer: named } },
         },
-        certManager: installed,
       });
-    assert.equal(certificate(consumer({}), 'certificate-consumer').spec.commonName, 'demo');
-    assert.equal(certificate(consumer({ commonName: 'app' }), 'certificate-consumer').spec.commonName, 'app');
+    assert.equal(certificate(consumer({}), 'demo-consumer').commonName, 'demo');
+    assert.equal(certificate(consumer({ commonName: 'app' }), 'demo-consumer').commonName, 'app');
     assert.deepEqual(record(record(consumer({}).desired?.composite?.resource).status).connection, {
       configMapName: 'demo-connection',
       secretName: 'demo-consumer-tls',
@@ -129,72 +129,148 @@ describe('the certificates of a cluster', () => {
   });
 
   test('what members show has no common name, because with auth on etcd would take it for a user', () => {
-    const response = composed({ tls: MUTUAL, certManager: installed });
-    assert.equal(certificate(response, 'certificate-server').spec.commonName, undefined);
-    assert.equal(certificate(response, 'certificate-peer').spec.commonName, undefined);
-    assert.equal(certificate(response, 'certificate-operator-client').spec.commonName, 'root');
+    const response = composed({ tls: MUTUAL });
+    assert.equal(certificate(response, 'demo-server').commonName, undefined);
+    assert.equal(certificate(response, 'demo-peer').commonName, undefined);
+    assert.equal(certificate(response, 'demo-operator-client').commonName, 'root');
   });
 
   test('members may call with what they serve with, and a client may only call', () => {
-    const response = composed({ tls: MUTUAL, certManager: installed });
-    const usages = (key: string) => certificate(response, key).spec.usages.filter((usage) => usage.endsWith('auth'));
-    assert.deepEqual(usages('certificate-server'), ['server auth', 'client auth']);
-    assert.deepEqual(usages('certificate-peer'), ['server auth', 'client auth']);
-    assert.deepEqual(usages('certificate-operator-client'), ['client auth']);
+    const response = composed({ tls: MUTUAL });
+    const usages = (name: string) => certificate(response, name).usages.filter((usage) => usage.endsWith('auth'));
+    assert.deepEqual(usages('demo-server'), ['server auth', 'client auth']);
+    assert.deepEqual(usages('demo-peer'), ['server auth', 'client auth']);
+    assert.deepEqual(usages('demo-operator-client'), ['client auth']);
   });
 
-  test('a Certificate is ready when cert-manager says so, and not while it is being deleted', () => {
-    const observed = {
-      'certificate-server': ready,
-      'certificate-peer': { ...ready, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } },
-    };
-    const { desired } = composed({ tls: MUTUAL, certManager: installed, observed });
-    assert.equal(desired?.resources?.['certificate-server']?.ready, 'True');
-    assert.equal(desired?.resources?.['certificate-peer']?.ready, 'False');
-    assert.equal(desired?.resources?.['certificate-operator-client']?.ready, 'False');
+  test('keys are ECDSA P-256 unless RSA is asked for', () => {
+    const peer = (privateKey: object) =>
+      certificate(composed({ tls: { peer: { certManager: { issuerRef: issuer, privateKey } } } }), 'demo-peer');
+    assert.partialDeepStrictEqual(peer({}).privateKey, { algorithm: 'ECDSA', size: 256 });
+    assert.partialDeepStrictEqual(peer({ algorithm: 'RSA' }).privateKey, { algorithm: 'RSA', size: 2048 });
+    assert.partialDeepStrictEqual(peer({ algorithm: 'RSA', size: 4096 }).privateKey, { algorithm: 'RSA', size: 4096 });
   });
 
   test('a domain that is none is refused, because it would stand in every certificate', () => {
     const results = composed({ tls: MUTUAL, input: { clusterDomain: 'Cluster Local' } }).results;
     assert.match(results?.[0]?.message ?? '', /input\.clusterDomain is "Cluster Local"; set it to the DNS domain/);
   });
+
+  test('a reference without a name is refused, because a member would wait for a Secret that nobody can make', () => {
+    const tls = { client: { serverSecretRef: {} } } as unknown as EtcdClusterSpec['tls'];
+    const message = composed({ tls }).results?.[0]?.message ?? '';
+    assert.match(message, /spec\.tls\.client\.serverSecretRef\.name is absent; it has to be text/);
+  });
 });
 
-describe('the condition CertificatesReady', () => {
-  const quorum = (...conditions: object[]) => ({ quorum: { ...at(...conditions) } });
+describe('the Certificates of a set', () => {
+  test('cert-manager is looked for before its kind is used, because an unknown kind ends the pass with an error', () => {
+    const first = issuing();
+    assert.equal(first.requirements?.resources?.[CERT_MANAGER_REQUIRED]?.matchName, 'certificates.cert-manager.io');
+    assert.deepEqual(keys(first), []);
+    assert.deepEqual(keys(issuing(installed)), CERTIFICATES);
+  });
 
-  test('names the first Certificate that is not issued and why the issue failed, not only that a Secret is absent', () => {
+  for (const [what, certManager] of [
+    ['is not there', []],
+    ['is not established yet', [definition({ established: 'False' })]],
+    ['serves another version only', [definition({ served: false })]],
+    ['is being deleted', [definition({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } })]],
+  ] as const) {
+    test(`none is composed while their kind ${what}, and the condition says what to install`, () => {
+      const response = issuing([...certManager], allReady);
+      assert.deepEqual(keys(response), []);
+      assert.match(condition(response), /^False CertManagerNotInstalled .*Waiting for cert-manager to be installed\.$/);
+      assert.equal(response.desired?.composite?.ready, 'False');
+      // It goes on asking, so that it recovers by itself.
+      assert.ok(response.requirements?.resources?.[CERT_MANAGER_REQUIRED]);
+      assert.equal(response.ttlSeconds, 5);
+    });
+  }
+
+  test('those that are there stay until Crossplane has looked, because a key that is not returned is deleted', () => {
+    assert.deepEqual(keys(issuing(undefined, allReady)), CERTIFICATES);
+  });
+
+  test('one is ready when cert-manager says so, and not while it is being deleted', () => {
+    const observed = {
+      'demo-server': ready,
+      'demo-peer': { ...ready, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } },
+    };
+    const { desired } = issuing(installed, observed);
+    assert.equal(desired?.resources?.['demo-server']?.ready, 'True');
+    assert.equal(desired?.resources?.['demo-peer']?.ready, 'False');
+    assert.equal(desired?.resources?.['demo-operator-client']?.ready, 'False');
+    assert.equal(desired?.composite?.ready, 'False');
+    assert.equal(issuing(installed, allReady).desired?.composite?.ready, 'True');
+  });
+
+  test('the condition names the first that is not issued and why the issue failed, not only that a Secret is absent', () => {
     const observed = {
       ...allReady,
-      'certificate-operator-client': at(
+      'demo-operator-client': at(
         { type: 'Ready', status: 'False', reason: 'DoesNotExist', message: 'Secret does not exist' },
         { type: 'Issuing', status: 'False', reason: 'Failed', message: 'the issuer refused' },
       ),
     };
     assert.equal(
-      condition(composed({ tls: MUTUAL, certManager: installed, observed })),
+      condition(issuing(installed, observed)),
       'False CertificateNotIssued Certificate demo-operator-client: the issuer refused',
     );
   });
 
-  test('repeats what Ready says while nothing has failed', () => {
-    const observed = { 'certificate-server': at({ type: 'Ready', status: 'False', message: 'Issuer ca not found' }) };
+  test('the condition repeats what Ready says while nothing has failed', () => {
+    const observed = { 'demo-server': at({ type: 'Ready', status: 'False', message: 'Issuer ca not found' }) };
     assert.equal(
-      condition(composed({ tls: MUTUAL, certManager: installed, observed })),
+      condition(issuing(installed, observed)),
       'False CertificateNotIssued Certificate demo-server: Issuer ca not found',
     );
   });
 
+  test('the step refuses an object of another kind, and says where it belongs', () => {
+    const { results } = composeCertificates({ input: {}, observed: { composite: { resource: { spec: {} } } } });
+    assert.match(results?.[0]?.message ?? '', /no spec\.certificates; run this step in a Composition for/);
+  });
+});
+
+describe('the condition CertificatesReady of a claim', () => {
+  const quorum = (...conditions: object[]) => ({ quorum: at(...conditions) });
+  const set = (...conditions: object[]) => ({ certificates: at(...conditions) });
+  const is = (status: string, reason: string, message: string) => ({
+    type: 'CertificatesReady',
+    status,
+    reason,
+    message,
+  });
+  const world = { tls: MUTUAL, certManager: installed };
+  const issued = is('True', 'CertificatesIssued', '');
+
+  test('says that cert-manager is not installed even where the set can say nothing any more', () => {
+    const frozen = set(is('Unknown', 'FatalError', 'A fatal error occurred'));
+    assert.match(
+      condition(composed({ ...world, certManager: [], observed: frozen })),
+      /^False CertManagerNotInstalled/,
+    );
+  });
+
+  test('is what the set says while something is not issued', () => {
+    const observed = { ...set(is('False', 'CertificateNotIssued', 'see x')), ...quorum(issued) };
+    assert.equal(condition(composed({ ...world, observed })), 'False CertificateNotIssued see x');
+  });
+
+  test('says why Crossplane could not compose the set', () => {
+    const synced = { type: 'Synced', status: 'False', reason: 'ReconcileError', message: 'forbidden' };
+    const frozen = set(is('Unknown', 'FatalError', ''), synced);
+    assert.equal(
+      condition(composed({ ...world, observed: frozen })),
+      'False CertificateNotIssued EtcdCertificateSet: forbidden',
+    );
+  });
+
   test('is what the runtime found out about the Secrets as soon as all are issued', () => {
-    const found = {
-      type: 'CertificatesReady',
-      status: 'False',
-      reason: 'CertificateExpired',
-      message: 'see Secret mine',
-    };
-    const world = { tls: MUTUAL, certManager: installed };
-    assert.equal(condition(composed({ ...world, observed: allReady })), 'True CertificatesIssued');
-    const observed = { ...allReady, ...quorum(found) };
+    const found = is('False', 'CertificateExpired', 'see Secret mine');
+    assert.equal(condition(composed({ ...world, observed: set(issued) })), 'True CertificatesIssued');
+    const observed = { ...set(issued), ...quorum(found) };
     assert.equal(condition(composed({ ...world, observed })), 'False CertificateExpired see Secret mine');
     assert.equal(
       condition(composed({ tls: OWN, observed: quorum(found) })),

@@ -17,6 +17,7 @@ export type InstallOptions = {
 export type Installed = { readonly runtimeImage: string; readonly functionPackage: string };
 
 const definition = 'etcdclusters.etcd-operator.cozystack.io';
+const certificates = 'etcdcertificatesets.etcd-operator.cozystack.io';
 const ownKinds = ['etcdmembers', 'etcdquorums', 'etcdsnapshots', 'etcdsnapshotschedules'];
 
 /**
@@ -129,6 +130,7 @@ async function waitUntilReady(cluster: Cluster, wanted: Installed, timeoutMs: nu
     cluster.kubectl(['wait', what, `--for=${condition}`, timeout, ...more], { timeoutMs: timeoutMs + 10_000 });
   const definitions = async (): Promise<void> => {
     await wait(`xrd/${definition}`, 'condition=Established');
+    await wait(`xrd/${certificates}`, 'condition=Established');
     await Promise.all(
       [definition, ...ownKinds.map((plural) => `${plural}.etcd-operator.cozystack.io`)].map((name) =>
         wait(`crd/${name}`, 'condition=Established'),

@@ -7,7 +7,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { parseAllDocuments, stringify } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { type Renderer, readText, startRenderer } from './render.ts';
 
 const here = import.meta.dirname;
@@ -34,7 +34,12 @@ const abbreviated = (documents: readonly Document[], keysOnly: boolean): object[
     const name = metadata?.name ?? '';
     if (keysOnly) {
       const key = metadata?.annotations?.['crossplane.io/composition-resource-name'];
-      return { kind, key, name, ...(kind === 'EtcdQuorum' || kind === 'Certificate' ? { spec } : {}) };
+      return {
+        kind,
+        key,
+        name,
+        ...(['EtcdQuorum', 'EtcdCertificateSet', 'Certificate'].includes(kind ?? '') ? { spec } : {}),
+      };
     }
     if (spec === undefined) return document;
     const general = JSON.stringify(spec).replaceAll(`"${name}"`, '"(name)"');
@@ -83,8 +88,12 @@ describe('compositions as Crossplane renders them', () => {
     const folder = join(here, name);
     test(name, async () => {
       const files = await readdir(folder);
+      const claim = join(folder, 'claim.yaml');
+      const kind = parse(await readText(claim)).kind.toLowerCase();
       const printed = await renderer.render({
-        claim: join(folder, 'claim.yaml'),
+        claim,
+        xrd: join(here, `../../xrds/${kind}.yaml`),
+        composition: join(here, `../../compositions/${kind}.yaml`),
         ...(files.includes('observed.yaml') ? { observed: join(folder, 'observed.yaml') } : {}),
         ...(files.includes('required.yaml') ? { required: join(folder, 'required.yaml') } : {}),
       });

@@ -18,7 +18,13 @@ export type Renderer = {
    * The YAML that the CLI prints (claim, composed objects, results), with one document before it that holds what the CLI
    * does not print: the shortest TTL of the steps and the objects they asked for. Rejects on a FATAL result.
    */
-  render(files: { claim: string; observed?: string; required?: string; composition?: string }): Promise<string>;
+  render(files: {
+    claim: string;
+    xrd?: string;
+    observed?: string;
+    required?: string;
+    composition?: string;
+  }): Promise<string>;
   stop(): Promise<void>;
 };
 
@@ -59,7 +65,7 @@ spec:
 `,
   );
   return {
-    render: async ({ claim, observed, required, composition }) => {
+    render: async ({ claim, xrd, observed, required, composition }) => {
       ttls = [];
       requirements = {};
       const printed = await run(
@@ -67,7 +73,7 @@ spec:
           programPath(builds.crossplaneCli, 'crossplane'),
           ...['composition', 'render', claim, composition ?? join(root, 'compositions/etcdcluster.yaml'), functions],
           ...['--crossplane-binary', programPath(builds.crossplane, 'crossplane-core')],
-          ...['--xrd', join(root, 'xrds/etcdcluster.yaml'), '--include-function-results', '--timeout', '60s'],
+          ...['--xrd', xrd ?? join(root, 'xrds/etcdcluster.yaml'), '--include-function-results', '--timeout', '60s'],
           ...(observed === undefined ? [] : ['--observed-resources', observed]),
           ...(required === undefined ? [] : ['--required-resources', required]),
         ],

@@ -627,7 +627,9 @@ describe('status', () => {
     const kinds = await server.kubectl('api-resources', '--categories=etcd-operator', '--output=name');
     assert.deepEqual(
       kinds.trim().split('\n').sort(),
-      ['etcdclusters', 'etcdmembers', 'etcdquorums'].map((kind) => `${kind}.etcd-operator.cozystack.io`),
+      ['etcdcertificatesets', 'etcdclusters', 'etcdmembers', 'etcdquorums'].map(
+        (kind) => `${kind}.etcd-operator.cozystack.io`,
+      ),
     );
   });
 

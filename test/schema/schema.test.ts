@@ -40,7 +40,7 @@ for (const kind of all) {
     const fields = fieldsOf(kind.schema).filter(({ path }) => !/^(apiVersion|kind|metadata(\..*)?)$/.test(path));
 
     it('describes every field, since kubectl explain and the reference show nothing else', () => {
-      assert.ok(fields.length > 20);
+      assert.ok(fields.length > 5);
       assert.deepEqual(
         fields.filter(({ path, schema }) => !schema.description && !/(\[\]|\{\})$/.test(path)).map(({ path }) => path),
         [],
