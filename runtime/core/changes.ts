@@ -117,6 +117,7 @@ export type ChangeOutcome =
   | 'abandoned'
   | 'formed'
   | 'serving'
+  | 'recovered'
   | 'stopped'
   | 'deleted';
 
@@ -144,5 +145,6 @@ export const outcomeRecorded = (
   after: EtcdQuorumStatus | undefined,
 ): ChangeOutcome => {
   if (step.do === 'EndOperation') return step.outcome;
+  if (step.do === 'CompleteRecovery') return 'recovered';
   return was.kind === 'Bootstrap' && after?.clusterID !== undefined ? 'formed' : 'abandoned';
 };

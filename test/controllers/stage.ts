@@ -106,6 +106,8 @@ export type Stage = {
   remove(resource: Resource, name: string, policy?: 'Background' | 'Foreground' | 'Orphan'): void;
   change<T extends KubeObject>(resource: Resource<T>, name: string, change: (object: Stored<T>) => void): void;
   get<T extends KubeObject>(resource: Resource<T>, name: string): Stored<T> | undefined;
+  /** How many members the claim asks for. */
+  readonly size: number;
   readonly claim: Stored<EtcdCluster> | undefined;
   readonly quorum: Stored<EtcdQuorum> | undefined;
   readonly members: readonly Stored<EtcdMember>[];
@@ -212,6 +214,10 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     if (line !== undefined) wrongs.push(`the volume ${name} is deleted while etcd lists its member ${line.id}`);
     const volume = get(resources.persistentvolumeclaims, name);
     const noted = volume?.metadata.annotations?.[ANNOTATIONS.memberID];
+    const lost = volume?.metadata.annotations?.[ANNOTATIONS.clusterID];
+    if (lost !== undefined && found !== undefined && lost !== found.clusterId && found.members.length < stage.size) {
+      wrongs.push(`the volume ${name} of the lost cluster is deleted before the next one is whole`);
+    }
     if (found === undefined && noted !== undefined) {
       wrongs.push(`the volume ${name} of member ${noted} is deleted while nobody confirms the member list`);
     }
@@ -239,7 +245,8 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       const uid = pod.metadata.ownerReferences?.[0]?.uid ?? '';
       led.add(`${uid} ${status.clusterId}`);
       if (pod.metadata.labels?.[LABELS.role] !== ROLE_VOTER) continue;
-      const before = served.get(uid) ?? status.clusterId;
+      const recovered = stage.quorum?.status?.recovered?.some(({ clusterID }) => clusterID === status.clusterId);
+      const before = (recovered ? undefined : served.get(uid)) ?? status.clusterId;
       served.set(uid, before);
       if (before !== status.clusterId) wrongs.push(`clients of cluster ${before} are sent to ${status.clusterId}`);
     }
@@ -566,6 +573,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       store.put(resource, next as Obj);
     },
     get,
+    get size() {
+      return stage.claim?.spec.replicas ?? 3;
+    },
     get claim() {
       return get(resources.etcdclusters, CLUSTER);
     },

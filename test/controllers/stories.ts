@@ -740,6 +740,42 @@ export const stories: readonly Story[] = [
     },
     immortal: true,
   },
+  {
+    name: 'comes back from the survivor of a lost quorum by consent, with what it had, and keeps the lost volumes until it is whole',
+    before: async (stage) => {
+      await formed(stage, {});
+      const [first, second] = [stage.podOf(0), stage.podOf(1)];
+      const lost = [first, second].map(({ metadata }) => metadata.name);
+      const claims = lost.map((name) => stage.get(resources.persistentvolumeclaims, name));
+      // Both nodes burn down with their disks, and somebody takes their objects away.
+      stage.away(1_000);
+      for (const name of lost) stage.remove(resources.pods, name);
+      for (const claim of claims)
+        if (claim !== undefined) stage.remove(resources.persistentvolumeclaims, claim.metadata.name);
+      await stage.until(reported('QuorumLost'), 'quorum is reported lost');
+      await stage.pass(10_000);
+    },
+    play: async (stage) => {
+      const clusterID = stage.quorum?.status?.clusterID ?? '';
+      assert.deepEqual(
+        stage.quorum?.status?.survivors?.map(({ member }) => member),
+        [`${CLUSTER}-2`],
+      );
+      stage.edit({ recovery: { survivor: `${CLUSTER}-2`, clusterID, acceptDataLoss: true } });
+      await stage.until(({ quorum }) => quorum?.status?.clusterID !== clusterID, 'the cluster has another ID');
+      await stage.settled();
+      await stage.until(({ volumes }) => volumes.length === 3, 'the lost volumes are gone');
+    },
+    ends: async (stage) => {
+      await canaryLives(stage);
+      const { recovered = [], clusterID } = stage.quorum?.status ?? {};
+      assert.equal(recovered.length, 1);
+      assert.equal(recovered[0]?.clusterID, clusterID);
+      assert.ok(recovered[0]?.verifiedAt, 'the members were compared before the lost volumes went');
+      assert.equal((await stage.membership())?.members.length, 3);
+      assert.equal(stage.volumes.length, 3);
+    },
+  },
 ];
 
 const quota = (): KubeFault =>

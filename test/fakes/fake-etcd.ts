@@ -46,6 +46,16 @@ export type FakeStart = {
   readonly metricsURL?: string | undefined;
 };
 
+export type FakeRestore = {
+  readonly from: { readonly disk: string; readonly directory: string };
+  readonly to: { readonly disk: string; readonly directory: string };
+  readonly name: string;
+  readonly peerURL: string;
+  readonly token: string;
+  /** Added to the revision; all before it is marked compacted. */
+  readonly bump: bigint;
+};
+
 export type FakeExit = { readonly exitCode: number; readonly terminationMessage: string };
 
 export type FakeProcess = {
@@ -89,6 +99,8 @@ export type FakeEtcd = {
   wipe(disk: string): void;
   /** Replaces `to` by a copy of `from`: an exchanged or restored volume. */
   copyDisk(from: string, to: string): void;
+  /** etcdutl's restore of a snapshot of `from`: a cluster of one on `to`. Returns the source's revision, if there is data. */
+  restore(restored: FakeRestore): bigint | undefined;
   /** Only members of one group hear each other; members in no group are a group together. By client URL. */
   partition(...groups: readonly (readonly string[])[]): void;
   heal(): void;
@@ -970,6 +982,45 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     },
     copyDisk: (from, to) => {
       disks.set(to, new Map([...(disks.get(from) ?? [])].map(([directory, data]) => [directory, { ...data }])));
+    },
+    restore: ({ from, to, name, peerURL, token, bump }) => {
+      const source = disks.get(from.disk)?.get(from.directory);
+      if (source === undefined) return undefined;
+      const { applied } = source;
+      const id = identity(peerURL, token);
+      const self: EtcdMember = { id, name, peerURLs: [peerURL], clientURLs: [], isLearner: false };
+      const revision = applied.revision + bump;
+      const committed: State = {
+        ...EMPTY,
+        index: 1n,
+        members: new Map([[id, self]]),
+        revision,
+        compacted: revision,
+        history: applied.history,
+        users: applied.users,
+      };
+      const cluster: Cluster = {
+        id: identity(id),
+        token,
+        born: new Set([id]),
+        minor: source.cluster.minor,
+        committed,
+        term: 1n,
+        leader: undefined,
+      };
+      clusters.add(cluster);
+      const disk = disks.get(to.disk) ?? new Map<string, Data>();
+      disks.set(to.disk, disk);
+      const data = {
+        cluster,
+        memberId: id,
+        applied: committed,
+        version: source.version,
+        corrupt: false,
+        freePages: 0n,
+      };
+      disk.set(to.directory, data);
+      return applied.revision;
     },
     partition: (...parts) => {
       groups.clear();
