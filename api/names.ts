@@ -29,6 +29,12 @@ export const SEED_ROLE = 'seed';
 export const ANNOTATIONS = {
   /** On a Pod: etcd's configuration file, projected into the container by the downward API. */
   config: `${GROUP}/config`,
+  /**
+   * On a Pod: the authorities (PEM) that its etcd trusts as signers of clients' and of peers' certificates, projected
+   * beside the configuration. etcd reads them when it starts and never again, so they never change under a Pod.
+   */
+  clientCA: `${GROUP}/client-ca`,
+  peerCA: `${GROUP}/peer-ca`,
   /** On a Pod: SHA-256 of the rendered template it was made from; rollouts compare this, never the live Pod. */
   template: `${GROUP}/template-hash`,
   /** On a Pod: SHA-256 of that part of the template which only another Pod can take in; all else changes in place. */
@@ -60,6 +66,9 @@ export const DATA_MOUNT = '/var/lib/etcd';
 export const CONFIG_VOLUME = 'config';
 export const CONFIG_MOUNT = '/etc/etcd';
 export const CONFIG_FILE = 'etcd.yaml';
+/** Beside the configuration: the authorities that the member trusts, see {@link ANNOTATIONS.clientCA}. */
+export const CLIENT_CA_FILE = 'client-ca.crt';
+export const PEER_CA_FILE = 'peer-ca.crt';
 /** Where a member's template mounts its Secrets, each with `tls.crt`, `tls.key` and `ca.crt`. */
 export const CLIENT_TLS_VOLUME = 'client-tls';
 export const CLIENT_TLS_MOUNT = '/etc/etcd/tls/client';

@@ -36,6 +36,23 @@ export const REASONS = {
   UpgradeRefused:
     'There is no safe way from the version that runs to the one that is asked for. Set version as the message says.',
 
+  // Certificates and credentials
+  CertificatesValid: 'Every certificate in use is valid for a good while. Nothing to do.',
+  CertificateExpiring:
+    'A certificate ends soon and was not renewed. Renew the Secret, or find out why cert-manager does not; the message has name and date.',
+  CertificateExpired: 'A certificate has expired. Put a new one into the Secret; nothing needs to be restarted.',
+  CertificateNotYetValid: 'A certificate is not valid yet. Check the clocks, or issue it anew.',
+  CertificateUnreadable: 'What is in the Secret is no certificate or key in PEM. Put the right one in.',
+  SecretMissing:
+    'A Secret that the claim names, or that cert-manager should make, is not there. Create it, or look at the Certificate of that name.',
+  SecretUnread: 'A Secret cannot be read. The message says why; the runtime may lack the right to.',
+  SecretWrongType: 'The Secret is of another type. Make it anew as kubernetes.io/tls or Opaque.',
+  SecretIncomplete: 'The Secret lacks a key. The message says which; add it.',
+  KeyMismatch: 'Certificate and key in the Secret do not belong together. Put both in anew.',
+  CaMismatch: 'The certificate is not signed by an authority in ca.crt. Put the right ca.crt in, or issue it anew.',
+  SanMissing: 'The certificate lacks names that members or clients use. Issue it with the names in the message.',
+  UsageMissing: 'The certificate is not for this use. Issue it with the extended key usages in the message.',
+
   // Kubernetes stands in the way
   Unschedulable:
     'No node takes the Pod. Free resources, or change resources, affinity, tolerations or nodeSelector in the claim.',

@@ -16,9 +16,12 @@ import { createEventRecorder } from './adapters/kube/events.ts';
 import { kubeAccess } from './adapters/kube/kube-access.ts';
 import { createKube } from './adapters/kube/kube-client.ts';
 import { contendForLease } from './adapters/kube/leader-lease.ts';
+import { createNamedSecrets } from './adapters/kube/named-secrets.ts';
 import { startWatchCache, type WatchCache } from './adapters/kube/watch-cache.ts';
 import { tracingFromEnv } from './adapters/otel/tracing-from-env.ts';
 import { systemClock } from './adapters/system-clock.ts';
+import { readTlsSecret } from './adapters/tls-secret.ts';
+import { createDialler } from './controllers/dialler.ts';
 import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
 import { countClusters, createMetrics } from './controllers/metrics.ts';
 import { seenNode, trimNode } from './controllers/observe-nodes.ts';
@@ -177,12 +180,17 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const etcd = createEtcdClients();
 const agentImage =
   options.agentImage ?? (await ownImage(kube, { namespace: access.namespace, pod: process.env.POD_NAME }));
+const secrets = createNamedSecrets({
+  kube,
+  onIncident: ({ what }) => metrics.watchIncidents.inc({ resource: 'secrets', what }),
+});
 const world: World = {
   kube,
   caches,
   etcd,
   probe: createEtcdHealthProbe(),
   agentImage,
+  dialler: createDialler({ secrets, etcd, read: readTlsSecret }),
   clock,
   log,
   announce: ({ kind, name, namespace, uid }, { type, reason, message, action }) =>
@@ -230,6 +238,10 @@ const endpoints = {
     metrics.leads.set(leading ? 1 : 0);
     for (const cache of watches) metrics.watchAge.set({ resource: cache.resource.plural }, cache.silentMs() / 1_000);
     countClusters(metrics, caches.quorums.list(), clock.now());
+    metrics.certificateExpiry.reset();
+    for (const { cluster, secret, notAfter } of world.dialler.expiries()) {
+      metrics.certificateExpiry.set({ namespace: cluster.namespace, cluster: cluster.name, secret }, notAfter / 1_000);
+    }
     const stats = queue.stats();
     metrics.queue.set({ state: 'ready' }, stats.ready);
     metrics.queue.set({ state: 'delayed' }, stats.delayed);
@@ -259,6 +271,7 @@ const queue = createWorkQueue({
     const cluster = clusterOf(key);
     if (caches.quorums.get(cluster.namespace, cluster.name) === undefined && caches.members.byIndex(key).length === 0) {
       passes.forget(cluster);
+      world.dialler.forget(cluster);
       queue.forget(key);
       return undefined;
     }
@@ -335,7 +348,7 @@ const stop = async (why: string): Promise<void> => {
   await Promise.all([queue.stop(), snapshotQueue.stop(), scheduleQueue.stop()]);
   await Promise.all([events.flush(), tracing?.close()]);
   await lease.release();
-  await Promise.all(watches.map((cache) => cache.stop()));
+  await Promise.all([...watches.map((cache) => cache.stop()), secrets.stop()]);
   etcd.close();
   health.close();
   metricsServer.close();
@@ -373,6 +386,7 @@ caches.nodes.onChange(({ name }, before, after) => {
   if (state(before) === state(after)) return;
   for (const pod of caches.pods.list()) if (pod.spec?.nodeName === name) enqueue(keyByLabel(pod) ?? '');
 });
+secrets.onChange(enqueue);
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));
 

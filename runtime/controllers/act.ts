@@ -21,7 +21,7 @@ import {
 import type { Reason } from '../../api/reasons.ts';
 import { afterEnd, type EndOperation, emptiedStatus, isEmptied } from '../core/ending.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
-import type { Observed } from '../core/observed.ts';
+import type { Observed, SeenPod } from '../core/observed.ts';
 import type { Decision } from '../core/plan.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
@@ -31,7 +31,7 @@ import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.
 import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
-import { clientAddress, restartHash, templateHash } from './observe.ts';
+import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
@@ -289,6 +289,7 @@ const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | unde
     restartHash: restartHash(member.spec),
     token: place.incarnation,
     config: place.config,
+    ...(place.trust === undefined ? {} : { trust: place.trust }),
     clusterUID: decision.situation.quorum?.controllerUID,
   };
   const name = incarnationName(member.name, place.incarnation);
@@ -433,20 +434,28 @@ const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>)
   );
 };
 
+const clientsOf = ({ world, seen }: Scene, pod: SeenPod | undefined): readonly EtcdMemberClient[] =>
+  pod?.ip === undefined
+    ? []
+    : [
+        world.dialler.client(
+          { namespace: seen.namespace, name: seen.cluster },
+          { name: pod.name, ip: pod.ip, config: pod.config },
+        ),
+      ];
+
 /**
  * Members that can carry out a membership call, the leader first, the one that it is about last. Each judges by its own
  * connections whether the cluster is healthy enough for the change, and one whose stream to a restarted peer hangs refuses for
  * as long as that lasts; any other one's yes is as good.
  */
-const speakers = ({ world, decision }: Scene, about?: string): readonly EtcdMemberClient[] => {
-  const { held, leaderID } = decision.situation;
+const speakers = (scene: Scene, about?: string): readonly EtcdMemberClient[] => {
+  const { held, leaderID } = scene.decision.situation;
   const last = (id: string | undefined): number => (id === about ? 2 : id === leaderID ? 0 : 1);
   const able = held
     .filter(({ pod, identity }) => pod?.ip !== undefined && !pod.deleting && identity.is === 'proven')
     .toSorted((a, b) => last(a.memberID) - last(b.memberID));
-  const clients = able.flatMap(({ pod }) =>
-    pod?.ip === undefined ? [] : [world.etcd.at({ url: clientAddress(pod.ip) })],
-  );
+  const clients = able.flatMap(({ pod }) => clientsOf(scene, pod));
   if (clients.length === 0) throw new KubeFault('Unavailable', 'no member with a proven identity answers');
   return clients;
 };
@@ -620,10 +629,10 @@ const countRepair = async (
 };
 
 const defragment = async (scene: Scene, step: Extract<Step, { do: 'Defragment' }>): Promise<Outcome> => {
-  const ip = scene.seen.members.flatMap(({ pods }) => pods).find(({ uid }) => uid === step.pod.uid)?.ip;
-  if (ip === undefined) return DONE;
+  const pod = scene.seen.members.flatMap(({ pods }) => pods).find(({ uid }) => uid === step.pod.uid);
+  const [client] = clientsOf(scene, pod);
+  if (client === undefined) return DONE;
   await countRepair(scene, step.repair);
-  const client = scene.world.etcd.at({ url: clientAddress(ip) });
   return membershipCall([client], () =>
     client.defragment({ signal: scene.signal, deadlineMs: defragmentationMs(step.inUse) }),
   );

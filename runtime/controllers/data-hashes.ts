@@ -5,7 +5,7 @@
 import { tellsOfCorruption } from '../core/alarms.ts';
 import { lastExitOf } from '../core/exit-reasons.ts';
 import { type Fact, known, type SeenPod, unknown } from '../core/observed.ts';
-import type { EtcdClients, EtcdHashKv } from '../ports/etcd.ts';
+import type { EtcdHashKv, EtcdMemberClient } from '../ports/etcd.ts';
 
 const HASH_DEADLINE_MS = 30_000;
 /** Data that does not change is not read again every few seconds while a person thinks about it. */
@@ -23,21 +23,21 @@ const isDoubted = (pods: readonly SeenPod[]): boolean =>
 export type DataHashes = (
   cluster: string,
   pods: readonly SeenPod[],
-  urlOf: (pod: SeenPod) => string | undefined,
+  clientOf: (pod: SeenPod) => EtcdMemberClient | undefined,
   signal: AbortSignal,
 ) => Promise<readonly SeenPod[]>;
 
-export const createDataHashes = (etcd: EtcdClients, elapsed: () => number): DataHashes => {
+export const createDataHashes = (elapsed: () => number): DataHashes => {
   const memory = new Map<string, Remembered>();
-  return async (cluster, pods, urlOf, signal) => {
+  return async (cluster, pods, clientOf, signal) => {
     if (!isDoubted(pods)) {
       memory.delete(cluster);
       return pods;
     }
     const able = pods.flatMap((pod) => {
-      const url = urlOf(pod);
-      return pod.etcd.known && !pod.etcd.value.isLearner && url !== undefined
-        ? [{ pod, url, revision: pod.etcd.value.revision }]
+      const client = clientOf(pod);
+      return pod.etcd.known && !pod.etcd.value.isLearner && client !== undefined
+        ? [{ pod, client, revision: pod.etcd.value.revision }]
         : [];
     });
     const [lowest] = able.map(({ revision }) => revision).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
@@ -51,10 +51,9 @@ export const createDataHashes = (etcd: EtcdClients, elapsed: () => number): Data
       // All at the revision that the slowest of them has: hashes of different revisions say nothing about each other.
       const hashes = await Promise.all(
         able.map(
-          async ({ pod, url }): Promise<[string, Fact<EtcdHashKv>]> => [
+          async ({ pod, client }): Promise<[string, Fact<EtcdHashKv>]> => [
             runOf(pod),
-            await etcd
-              .at({ url })
+            await client
               .hashKv(lowest, { signal, deadlineMs: HASH_DEADLINE_MS })
               .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error))),
           ],

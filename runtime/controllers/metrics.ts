@@ -82,6 +82,12 @@ export const createMetrics = () => {
       labelNames: ['phase'] as const,
       registers,
     }),
+    certificateExpiry: new Gauge({
+      name: 'etcd_operator_certificate_expiry_timestamp_seconds',
+      help: 'When a certificate in use ends, in seconds since 1970; minus time() it is how long that is yet.',
+      labelNames: ['namespace', 'cluster', 'secret'] as const,
+      registers,
+    }),
     leads: new Gauge({
       name: 'etcd_operator_leads',
       help: '1 while this process holds the lease and acts.',

@@ -31,6 +31,7 @@ import { restartPart } from '../core/template-metadata.ts';
 import type { EtcdMemberClient, EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
 import { createDataHashes, type DataHashes } from './data-hashes.ts';
+import type { Dialled } from './dialler.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
@@ -66,10 +67,10 @@ const templateHashes = new WeakMap<EtcdMember['spec'], string>();
  * made otherwise would roll every cluster when the runtime is upgraded. What must be added later is added only where it is set.
  */
 export const templateHash = (spec: EtcdMember['spec']): string => {
-  const { template, options, version } = spec;
+  const { template, options, version, tls } = spec;
   const known = templateHashes.get(spec);
   if (known !== undefined) return known;
-  const hash = contentHash({ spec: template.spec, metadata: template.metadata, options, version });
+  const hash = contentHash({ spec: template.spec, metadata: template.metadata, options, version, tls });
   templateHashes.set(spec, hash);
   return hash;
 };
@@ -122,10 +123,25 @@ const seenContainer = (status: ContainerStatus | undefined): SeenContainer => {
   };
 };
 
-const podURL = (ip: string, port: number): string => `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
+const trustIn = (annotations: Readonly<Record<string, string>> = {}): SeenPod['trust'] => {
+  const { [ANNOTATIONS.clientCA]: client, [ANNOTATIONS.peerCA]: peer } = annotations;
+  return client === undefined && peer === undefined ? undefined : { client, peer };
+};
 
-/** Client URL of a Pod, by address: names lag behind Pods by the time a DNS cache keeps them. */
-export const clientAddress = (ip: string): string => podURL(ip, PORTS.client);
+const askStatus = async (
+  world: World,
+  cluster: ClusterName,
+  pod: Dialled,
+  signal: AbortSignal,
+  deleting: boolean,
+): Promise<SeenPod['etcd']> => {
+  const deadlineMs = deleting ? ENDING_DEADLINE_MS : STATUS_DEADLINE_MS;
+  try {
+    return known(await world.dialler.client(cluster, pod).status({ signal, deadlineMs }));
+  } catch (error) {
+    return unknown(error instanceof Error ? error.message : String(error));
+  }
+};
 
 /** A step that failed, waits for an image, or keeps restarting beside the others; its words are the only ones there are. */
 const seenSeed = ({ metadata, status }: Stored<Pod>): SeenSeed | undefined => {
@@ -147,10 +163,11 @@ const seenSeed = ({ metadata, status }: Stored<Pod>): SeenSeed | undefined => {
   };
 };
 
-const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Promise<SeenPod> => {
+const seenPod = async (world: World, cluster: ClusterName, pod: Stored<Pod>, signal: AbortSignal): Promise<SeenPod> => {
   const { metadata, status } = pod;
   const container = seenContainer(status?.containerStatuses?.find(({ name }) => name === CONTAINER));
   const ip = status?.podIP;
+  const config = metadata.annotations?.[ANNOTATIONS.config];
   const condition = (type: string) => status?.conditions?.find((one) => one.type === type);
   const scheduled = condition('PodScheduled');
   const node = pod.spec?.nodeName;
@@ -159,10 +176,7 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
   const etcd: SeenPod['etcd'] =
     container.state !== 'running' || ip === undefined
       ? unknown('etcd is not running')
-      : await world.etcd
-          .at({ url: clientAddress(ip) })
-          .status({ signal, deadlineMs: deleting ? ENDING_DEADLINE_MS : STATUS_DEADLINE_MS })
-          .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error)));
+      : await askStatus(world, cluster, { name: metadata.name, ip, config }, signal, deleting);
   return {
     name: metadata.name,
     uid: metadata.uid,
@@ -177,7 +191,8 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
     createdAt: milliseconds(metadata.creationTimestamp) ?? world.clock.now(),
     controllerUID: controllerUID(pod),
     voterRole: metadata.labels?.[LABELS.role] === ROLE_VOTER,
-    config: metadata.annotations?.[ANNOTATIONS.config],
+    config,
+    trust: trustIn(metadata.annotations),
     templateHash: metadata.annotations?.[ANNOTATIONS.template],
     restartHash: metadata.annotations?.[ANNOTATIONS.restart],
     metadata: metadata.annotations?.[ANNOTATIONS.metadata],
@@ -188,16 +203,17 @@ const seenPod = async (world: World, pod: Stored<Pod>, signal: AbortSignal): Pro
   };
 };
 
+/** The health port is in the clear in every cluster; it tells nothing that is secret. */
+const metricsURL = (ip: string): string => `http://${ip.includes(':') ? `[${ip}]` : ip}:${PORTS.metrics}`;
+
 /** Without quorum a member that has restarted serves no clients, and its metrics port is the only one to tell of its data. */
 const withMetrics = async (world: World, pod: SeenPod, signal: AbortSignal): Promise<SeenPod> => {
   if (pod.etcd.known || pod.ip === undefined || pod.container.state !== 'running') return pod;
-  const metrics = await world.probe
-    .metrics(podURL(pod.ip, PORTS.metrics), { signal, deadlineMs: STATUS_DEADLINE_MS })
-    .then(
-      ({ currentRevision: revision, isLearner }) =>
-        revision === undefined ? unknown('its metrics tell no revision') : known({ revision, isLearner }),
-      (error: unknown) => unknown(error instanceof Error ? error.message : String(error)),
-    );
+  const metrics = await world.probe.metrics(metricsURL(pod.ip), { signal, deadlineMs: STATUS_DEADLINE_MS }).then(
+    ({ currentRevision: revision, isLearner }) =>
+      revision === undefined ? unknown('its metrics tell no revision') : known({ revision, isLearner }),
+    (error: unknown) => unknown(error instanceof Error ? error.message : String(error)),
+  );
   return { ...pod, metrics };
 };
 
@@ -292,6 +308,7 @@ const seenQuorum = (quorum: Stored<EtcdQuorum>): SeenQuorum => ({
 /** The leader answers best: a follower only passes the question on. */
 const memberList = async (
   world: World,
+  cluster: ClusterName,
   pods: readonly SeenPod[],
   signal: AbortSignal,
 ): Promise<Fact<EtcdMembership>> => {
@@ -299,10 +316,10 @@ const memberList = async (
   const first = led.toSorted((a, b) => Number(leads(b)) - Number(leads(a)));
   if (first.length === 0) return unknown('no member answers that knows of a leader');
   let why = '';
-  for (const { ip, name } of first.slice(0, 2)) {
+  for (const { ip, name, config } of first.slice(0, 2)) {
     if (ip === undefined) continue;
-    const client: EtcdMemberClient = world.etcd.at({ url: clientAddress(ip) });
     try {
+      const client = world.dialler.client(cluster, { name, ip, config });
       return known(await client.memberList({ linearizable: true }, { signal, deadlineMs: LIST_DEADLINE_MS }));
     } catch (error) {
       why = `${name}: ${error instanceof Error ? error.message : String(error)}`;
@@ -371,17 +388,18 @@ const hashesOf = new WeakMap<World, DataHashes>();
 
 const withHashes = async <T extends { readonly seen: SeenPod }>(
   world: World,
-  key: string,
+  cluster: ClusterName,
   pods: readonly T[],
   signal: AbortSignal,
 ): Promise<readonly T[]> => {
-  const hashes = hashesOf.get(world) ?? createDataHashes(world.etcd, () => world.clock.elapsed());
+  const hashes = hashesOf.get(world) ?? createDataHashes(() => world.clock.elapsed());
   hashesOf.set(world, hashes);
-  const urlOf = ({ ip }: SeenPod): string | undefined => (ip === undefined ? undefined : clientAddress(ip));
+  const clientOf = ({ name, ip, config, etcd }: SeenPod): EtcdMemberClient | undefined =>
+    ip === undefined || !etcd.known ? undefined : world.dialler.client(cluster, { name, ip, config });
   const seen = await hashes(
-    key,
+    clusterKey(cluster),
     pods.map((pod) => pod.seen),
-    urlOf,
+    clientOf,
     signal,
   );
   return pods.map((pod, i) => ({ ...pod, seen: seen[i] ?? pod.seen }));
@@ -390,8 +408,11 @@ const withHashes = async <T extends { readonly seen: SeenPod }>(
 export const observe = async (world: World, cluster: ClusterName, signal: AbortSignal): Promise<Observed> => {
   const { caches } = world;
   const key = clusterKey(cluster);
+  const stored = caches.quorums.get(cluster.namespace, cluster.name);
+  const quorum = stored === undefined ? undefined : seenQuorum(stored);
+  const certificates = await world.dialler.prepare(cluster, quorum?.spec);
   const answered = await Promise.all(
-    caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, pod, signal) })),
+    caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, cluster, pod, signal) })),
   );
   const volumes = await Promise.all(
     caches.volumes.byIndex(key).map(async (volume) => {
@@ -399,7 +420,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
       return { volume, seen: await seenVolume(world, volume, user, signal) };
     }),
   );
-  const pods = await withHashes(world, key, answered, signal);
+  const pods = await withHashes(world, cluster, answered, signal);
   const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
   const members = caches.members
     .byIndex(key)
@@ -426,8 +447,6 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     })
     .toSorted((a, b) => a.ordinal - b.ordinal);
 
-  const stored = caches.quorums.get(cluster.namespace, cluster.name);
-  const quorum = stored === undefined ? undefined : seenQuorum(stored);
   const pdb = caches.budgets.get(cluster.namespace, cluster.name);
   const budget: SeenBudget | undefined =
     pdb === undefined
@@ -445,6 +464,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
   const [membership, claim, namespaceTerminating] = await Promise.all([
     memberList(
       world,
+      cluster,
       pods.map(({ seen }) => seen),
       signal,
     ),
@@ -468,6 +488,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
             })),
           ),
     budget,
+    ...(certificates.length === 0 ? {} : { certificates }),
     membership,
     patience: world.patience,
     agentImage: world.agentImage,

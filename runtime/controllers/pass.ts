@@ -2,7 +2,7 @@
 import type { Reason } from '../../api/reasons.ts';
 import { brokenInvariant } from '../core/invariants.ts';
 import { type Decision, plan } from '../core/plan.ts';
-import { memberReport, memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
+import { certificatesSaid, memberReport, memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
 import type { Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { isFault, KubeFault } from '../ports/kube.ts';
@@ -200,6 +200,15 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
       );
       const claim = claimOf(decision);
       if (claim !== undefined) world.announce(claim, { ...event, message: `${slot.member.name}: ${said.message}` });
+    }
+    const certificates = certificatesSaid(situation);
+    const claim = claimOf(decision);
+    if (certificates !== undefined && certificates.reason !== 'CertificatesValid' && claim !== undefined) {
+      now.add(certificates.reason);
+      if (!memory.announced.has(certificates.reason)) {
+        const { reason, message } = certificates;
+        world.announce(claim, { type: 'Warning', reason, message, action: 'Observe' });
+      }
     }
     memory.announced = now;
   };

@@ -17,7 +17,7 @@ import {
   retain,
   type Scene,
 } from './act.ts';
-import { clientAddress, templateHash } from './observe.ts';
+import { templateHash } from './observe.ts';
 
 export type RecoveryStep = Extract<
   Step,
@@ -150,19 +150,23 @@ const complete = async (scene: Scene, step: Extract<Step, { do: 'CompleteRecover
 };
 
 /** Every member's hash at a revision that all of them have; undefined where they could not be compared just now. */
-const comparedData = async ({ world, decision, signal }: Scene) => {
+const comparedData = async ({ world, seen, decision, signal }: Scene) => {
+  const cluster = { namespace: seen.namespace, name: seen.cluster };
   const members = decision.situation.held.flatMap(({ member, pod }) =>
     pod?.ip !== undefined && pod.etcd.known
-      ? [{ name: member.name, ip: pod.ip, revision: pod.etcd.value.revision }]
+      ? [
+          {
+            name: member.name,
+            client: world.dialler.client(cluster, { name: pod.name, ip: pod.ip, config: pod.config }),
+            revision: pod.etcd.value.revision,
+          },
+        ]
       : [],
   );
   if (members.length < decision.situation.held.length) return undefined;
   const [revision = 0n] = members.map((one) => one.revision).toSorted((a, b) => (a < b ? -1 : 1));
   const hashes = await Promise.all(
-    members.map(async ({ name, ip }) => ({
-      name,
-      ...(await world.etcd.at({ url: clientAddress(ip) }).hashKv(revision, { signal })),
-    })),
+    members.map(async ({ name, client }) => ({ name, ...(await client.hashKv(revision, { signal })) })),
   );
   const [first] = hashes;
   // A compaction in this very moment: the hashes are over different histories and say nothing of each other.

@@ -10,6 +10,7 @@ import type { EtcdClients, EtcdHealthProbe } from '../ports/etcd.ts';
 import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
 import { resources } from '../ports/kube.ts';
 import type { Tracing } from '../ports/tracing.ts';
+import type { Dialler } from './dialler.ts';
 
 /** A watched collection, indexed by cluster. */
 export type Cache<T extends KubeObject> = {
@@ -56,6 +57,8 @@ export type World = {
   readonly probe: EtcdHealthProbe;
   /** Image of this runtime, in which the Pods that fill volumes find the agent. */
   readonly agentImage: string | undefined;
+  /** Clients of members, with what their cluster's Secrets hold. */
+  readonly dialler: Dialler;
   readonly clock: Clock;
   readonly announce: Announce;
   readonly log: Log;

@@ -1,8 +1,18 @@
 /** From the rendered template of an EtcdMember to the objects of one incarnation. */
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1.js';
 import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
 import type { EtcdMemberResourceRef, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
-import { ANNOTATIONS, API_VERSION, DATA_VOLUME, incarnationName, LABELS } from '../../api/names.ts';
+import {
+  ANNOTATIONS,
+  API_VERSION,
+  CLIENT_CA_FILE,
+  CONFIG_VOLUME,
+  DATA_VOLUME,
+  incarnationName,
+  LABELS,
+  PEER_CA_FILE,
+} from '../../api/names.ts';
+import type { Trust } from './certificates.ts';
 import { metadataRecord } from './template-metadata.ts';
 
 export type Incarnation = {
@@ -13,6 +23,7 @@ export type Incarnation = {
   readonly restartHash: string;
   readonly token: string;
   readonly config: string;
+  readonly trust?: Trust | undefined;
   /** UID of the EtcdCluster, absent while an orphaned cluster has none. */
   readonly clusterUID: string | undefined;
 };
@@ -50,15 +61,36 @@ export const memberPod = (of: Incarnation): Pod => {
       annotations: {
         ...annotations,
         [ANNOTATIONS.config]: of.config,
+        ...(of.trust?.client === undefined ? {} : { [ANNOTATIONS.clientCA]: of.trust.client }),
+        ...(of.trust?.peer === undefined ? {} : { [ANNOTATIONS.peerCA]: of.trust.peer }),
         [ANNOTATIONS.template]: of.templateHash,
         [ANNOTATIONS.restart]: of.restartHash,
         [ANNOTATIONS.metadata]: metadataRecord(metadata),
       },
       ...(of.clusterUID === undefined ? {} : { ownerReferences: [controlledBy(spec.clusterName, of.clusterUID)] }),
     },
-    spec: { ...pod, hostname: name, volumes: [...(pod.volumes ?? []), ...claimed] },
+    spec: { ...pod, hostname: name, volumes: [...(pod.volumes ?? []).map(trusting(of.trust)), ...claimed] },
   };
 };
+
+/** The authorities as files beside the configuration. Composed by the runtime, so no template can bring them. */
+const trusting =
+  (trust: Trust | undefined) =>
+  (volume: Volume): Volume => {
+    const files = [
+      ...(trust?.client === undefined ? [] : [[CLIENT_CA_FILE, ANNOTATIONS.clientCA] as const]),
+      ...(trust?.peer === undefined ? [] : [[PEER_CA_FILE, ANNOTATIONS.peerCA] as const]),
+    ];
+    if (volume.name !== CONFIG_VOLUME || volume.downwardAPI === undefined || files.length === 0) return volume;
+    const items = files.map(([path, annotation]) => ({
+      path,
+      fieldRef: { apiVersion: 'v1', fieldPath: `metadata.annotations['${annotation}']` },
+    }));
+    return {
+      ...volume,
+      downwardAPI: { ...volume.downwardAPI, items: [...(volume.downwardAPI.items ?? []), ...items] },
+    };
+  };
 
 /** Undefined for memory members. Owned by nobody: only the runtime deletes a volume, and only for a reason. */
 export const memberVolume = (of: Incarnation): PersistentVolumeClaim | undefined => {

@@ -5,6 +5,7 @@
 import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import type { EtcdMemberStatus as EtcdAnswer, EtcdHashKv, EtcdMembership } from '../ports/etcd.ts';
+import type { SeenCertificate, Trust } from './certificates.ts';
 
 export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string };
 
@@ -75,6 +76,8 @@ export type SeenPod = {
   readonly voterRole: boolean;
   /** The configuration annotation; what the next container start reads. */
   readonly config: string | undefined;
+  /** The authorities that its etcd trusts; they came with the Pod and stay. */
+  readonly trust?: Trust | undefined;
   readonly templateHash: string | undefined;
   /** Hash of the part of its template that needs another Pod; absent on Pods of an older runtime. */
   readonly restartHash: string | undefined;
@@ -186,6 +189,8 @@ export type Observed = {
   /** Sorted by ordinal. */
   readonly members: readonly SeenMember[];
   readonly budget: SeenBudget | undefined;
+  /** The TLS Secrets that the cluster names, in the order in which they are judged. Absent: no TLS. */
+  readonly certificates?: readonly SeenCertificate[] | undefined;
   /** Confirmed by a quorum of etcd. Unknown without one. */
   readonly membership: Fact<EtcdMembership>;
   readonly patience?: Patience | undefined;

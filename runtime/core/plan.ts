@@ -5,6 +5,7 @@
 import { afterEnd } from './ending.ts';
 import type { Observed } from './observed.ts';
 import { bootstrap } from './rules/bootstrap.ts';
+import { certificates } from './rules/certificates.ts';
 import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
 import { downgrade } from './rules/downgrade.ts';
@@ -35,6 +36,7 @@ export const RULES: readonly Rule[] = [
   dismiss,
   release,
   record,
+  certificates,
   bootstrap,
   recovery,
   impostor,

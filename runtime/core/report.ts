@@ -9,6 +9,7 @@ import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { compareMinors, minorOf } from '../../api/upgrade-path.ts';
 import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
+import { endingSoon, firstProblem, firstToEnd, trustBundle } from './certificates.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import { nodeLoss } from './lost-nodes.ts';
 import type { Instant, SeenPod } from './observed.ts';
@@ -475,6 +476,9 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     asks ??
     fault ??
     quorumLost ??
+    (decision.rule === 'certificates' && step.do === 'Wait' && !whole
+      ? { reason: step.reason, message: step.message }
+      : undefined) ??
     (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))
       ? { reason: trouble.said.reason, message: sentence(picture) }
       : step.do === 'Wait' && step.reason === 'Downgrading'
@@ -567,6 +571,35 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   };
 };
 
+/** Whether the certificates can be used, and for how long yet. Undefined without TLS. */
+export const certificatesSaid = ({ seen }: Situation): Said | undefined => {
+  const { certificates, cluster, namespace, now } = seen;
+  if (certificates === undefined) return undefined;
+  const problem = firstProblem(certificates, cluster, namespace, now);
+  if (problem !== undefined) return { status: 'False', reason: problem.reason, message: problem.message };
+  const soon = endingSoon(certificates, now);
+  return soon === undefined
+    ? {
+        status: 'True',
+        reason: 'CertificatesValid',
+        message: 'every certificate is valid and covers what it is used for',
+      }
+    : { status: 'True', ...soon };
+};
+
+const certificateStatus = ({ seen }: Situation): Pick<EtcdQuorumStatus, 'certificatesExpireAt' | 'clientCA'> => {
+  const first = firstToEnd(seen.certificates);
+  const clientCA = trustBundle(
+    (seen.certificates ?? []).flatMap(({ role, secret }) =>
+      role === 'server' && secret.known ? (secret.value?.authorities ?? []) : [],
+    ),
+  );
+  return {
+    ...(first === undefined ? {} : { certificatesExpireAt: new Date(first.notAfter).toISOString() }),
+    ...(clientCA === '' ? {} : { clientCA }),
+  };
+};
+
 /**
  * The status to write, or undefined. Counters and messages alone are no reason to write while the cluster forms, when
  * they change with each member; `urgent` tells a change that somebody waits for from one that may be gathered.
@@ -600,6 +633,7 @@ export const quorumStatus = (
   const leader = s.held.find((slot) => isLeader(s, slot))?.member.name;
   const version = runningVersions(s) ?? before.version;
   const downgradableTo = preparedMinor(s, before.downgradableTo);
+  const certificates = certificatesSaid(s);
   const next: EtcdQuorumStatus = {
     ...(s.latch === undefined ? {} : { clusterID: s.latch }),
     ...(quorum.controllerUID === undefined
@@ -621,8 +655,12 @@ export const quorumStatus = (
     ...(before.recovered === undefined ? {} : { recovered: before.recovered }),
     ...(before.repairs === undefined ? {} : { repairs: before.repairs }),
     decision: { rule, seen: sketch, next: 'message' in step ? `${step.do}: ${step.message}` : step.do },
+    ...certificateStatus(s),
     observedGeneration: quorum.generation,
-    conditions: conditions(before.conditions, s.seen.now, quorum.generation, saidOf(picture, phase)),
+    conditions: conditions(before.conditions, s.seen.now, quorum.generation, {
+      ...saidOf(picture, phase),
+      ...(certificates === undefined ? {} : { CertificatesValid: certificates }),
+    }),
   };
   const essence = (status: EtcdQuorumStatus) => ({
     phase: status.phase,
@@ -640,6 +678,8 @@ export const quorumStatus = (
     leader: status.leader,
     voters: status.voters,
     learners: status.learners,
+    certificatesExpireAt: status.certificatesExpireAt,
+    clientCA: status.clientCA,
     messages: (status.conditions ?? []).map(({ message }) => message),
   });
   // Nobody waits for these: that a forming cluster has a quorum before it is whole, and that our own reference to the

@@ -4,6 +4,7 @@
  */
 import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import type { EtcdMember } from '../ports/etcd.ts';
+import { type CertificateRole, type Trust, trustBundle } from './certificates.ts';
 import type { Fact, Observed, SeenMember, SeenPod, SeenQuorum, SeenVolume } from './observed.ts';
 import { known, unknown } from './observed.ts';
 
@@ -52,6 +53,8 @@ export type Situation = {
   /** Slots that hold an incarnation. */
   readonly held: readonly Slot[];
   readonly leaderID: string | undefined;
+  /** What a member that is started now has to trust. */
+  readonly trust: Trust;
 };
 
 /** The value that most records hold; among equals the smallest, so that the order of the records does not matter. */
@@ -285,8 +288,21 @@ export const classify = (gathered: Observed): Situation => {
     slots,
     held: slots.filter(({ incarnation }) => incarnation !== undefined),
     leaderID: leaderOf(slots, latch),
+    trust: trustOf(seen),
   };
 };
+
+const authoritiesOf = ({ certificates = [] }: Observed, role: CertificateRole): string | undefined => {
+  const found = certificates.flatMap(({ role: of, secret }) =>
+    of === role && secret.known ? (secret.value?.authorities ?? []) : [],
+  );
+  return found.length === 0 ? undefined : trustBundle(found);
+};
+
+const trustOf = (seen: Observed): Trust => ({
+  client: authoritiesOf(seen, 'client'),
+  peer: authoritiesOf(seen, 'peer'),
+});
 
 /** Majority of `voters`. */
 export const majority = (voters: number): number => Math.floor(voters / 2) + 1;

@@ -4,6 +4,7 @@
  */
 import type { Reason } from '../../api/reasons.ts';
 import type { EtcdAlarm } from '../ports/etcd.ts';
+import type { Trust } from './certificates.ts';
 
 export type ObjectName = { readonly name: string; readonly uid: string };
 
@@ -18,6 +19,8 @@ export type Placement = {
   readonly incarnation: string;
   /** Text of etcd's configuration file. */
   readonly config: string;
+  /** Authorities that the configuration names as files. */
+  readonly trust?: Trust | undefined;
   /** `new` only inside the one recorded attempt. */
   readonly initialState: 'new' | 'existing';
   /** False once the volume exists: a lost volume is never quietly made again under a known identity. */

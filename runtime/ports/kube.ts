@@ -14,6 +14,7 @@ import type {
   PersistentVolume,
   PersistentVolumeClaim,
   Pod,
+  Secret,
   Service,
 } from 'kubernetes-types/core/v1.js';
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
@@ -82,6 +83,7 @@ export const resources = {
   persistentvolumes: resource<PersistentVolume>('', 'v1', 'persistentvolumes', 'PersistentVolume', 'Cluster'),
   poddisruptionbudgets: resource<PodDisruptionBudget>('policy', 'v1', 'poddisruptionbudgets', 'PodDisruptionBudget'),
   pods: resource<Pod>('', 'v1', 'pods', 'Pod'),
+  secrets: resource<Secret>('', 'v1', 'secrets', 'Secret'),
   services: resource<Service>('', 'v1', 'services', 'Service'),
   storageclasses: resource<StorageClass>('storage.k8s.io', 'v1', 'storageclasses', 'StorageClass', 'Cluster'),
 } as const;

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ANNOTATIONS, LABELS } from '../../api/names.ts';
+import { createNamedSecrets } from '../../runtime/adapters/kube/named-secrets.ts';
 import { startWatchCache } from '../../runtime/adapters/kube/watch-cache.ts';
+import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
+import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { templateHash } from '../../runtime/controllers/observe.ts';
 import { createPasses } from '../../runtime/controllers/pass.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
@@ -122,6 +125,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     etcd,
     probe: stage.etcd.probe,
     agentImage: undefined,
+    dialler: createDialler({ secrets: createNamedSecrets({ kube }), etcd, read: readTlsSecret }),
     clock: stage.clock,
     announce: silent,
     log: { debug: silent, info: silent, warn: silent, error: silent },

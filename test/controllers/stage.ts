@@ -9,12 +9,15 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
-import { ANNOTATIONS, LABELS, peerURL, ROLE_VOTER } from '../../api/names.ts';
+import { ANNOTATIONS, hasPeerURL, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import { createNamedSecrets } from '../../runtime/adapters/kube/named-secrets.ts';
 import { startWatchCache, type WatchCache } from '../../runtime/adapters/kube/watch-cache.ts';
+import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
+import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { createPasses, type PassResult } from '../../runtime/controllers/pass.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
-import type { EtcdClients, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
+import type { EtcdClients, EtcdEndpoint, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type Kube, type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
 import type { Tracing } from '../../runtime/ports/tracing.ts';
 import { type FakeClock, fakeClock } from '../fakes/fake-clock.ts';
@@ -170,10 +173,16 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
   const get = <T extends KubeObject>(resource: Resource<T>, name: string): Stored<T> | undefined =>
     store.get({ resource, namespace: NAMESPACE, name }) as unknown as Stored<T> | undefined;
 
+  /** The stage itself is a client that is always let in. */
+  const at = (url: string): EtcdEndpoint =>
+    url.startsWith('https:')
+      ? { url, tls: { ca: new Uint8Array(), certificate: new Uint8Array(), key: new Uint8Array() } }
+      : { url };
+
   /** Every client URL at which a process runs. */
   const running = (): string[] =>
     list(resources.pods).flatMap(({ status, metadata }) =>
-      status?.podIP === undefined || etcd.process(`http://${status.podIP}:2379`)?.running !== true
+      status?.podIP === undefined || etcd.process(kubelet.clientURL(metadata.name))?.running !== true
         ? []
         : [kubelet.clientURL(metadata.name)],
     );
@@ -181,7 +190,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
   const membership = async (): Promise<EtcdMembership | undefined> => {
     for (const url of running()) {
       const found = await etcd.clients
-        .dial({ url })
+        .dial(at(url))
         .memberList({ linearizable: true })
         .catch(() => undefined);
       if (found !== undefined && found.clusterId === stage.quorum?.status?.clusterID) return found;
@@ -209,8 +218,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     const made = get(resources.persistentvolumeclaims, name)?.metadata.annotations?.[ANNOTATIONS.clusterUID];
     if (leaving() || (made !== undefined && made !== stage.claim?.metadata.uid)) return;
     const found = await membership();
-    const url = peerURL(CLUSTER, NAMESPACE, name);
-    const line = found?.members.find((member) => member.name === name || member.peerURLs.includes(url));
+    const line = found?.members.find(
+      (member) => member.name === name || hasPeerURL(member.peerURLs, CLUSTER, NAMESPACE, name),
+    );
     if (line !== undefined) wrongs.push(`the volume ${name} is deleted while etcd lists its member ${line.id}`);
     const volume = get(resources.persistentvolumeclaims, name);
     const noted = volume?.metadata.annotations?.[ANNOTATIONS.memberID];
@@ -235,10 +245,10 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
   const inspect = async (): Promise<void> => {
     const led = new Set<string>();
     for (const pod of list(resources.pods)) {
-      const url = `http://${pod.status?.podIP ?? ''}:2379`;
+      const url = pod.status?.podIP === undefined ? '' : kubelet.clientURL(pod.metadata.name);
       if (etcd.process(url)?.running !== true) continue;
       const status = await etcd.clients
-        .dial({ url })
+        .dial(at(url))
         .status()
         .catch(() => undefined);
       if (status?.leaderId === undefined || strangers.has(status.clusterId)) continue;
@@ -361,6 +371,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     await Promise.all(all.map(({ synced }) => synced));
     for (const cache of all) cache.onChange(() => enqueue(0));
 
+    const secrets = createNamedSecrets({ kube: direct, clock, random: () => 0.5 });
+    secrets.onChange(() => enqueue(0));
+
     const note =
       (level: string) =>
       (fields: object, message: string): void => {
@@ -374,6 +387,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       etcd: clients,
       probe: etcd.probe,
       agentImage: 'runtime:test',
+      dialler: createDialler({ secrets, etcd: clients, read: readTlsSecret }),
       clock,
       log: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') },
       announce: (about, { type, reason, message }) => {
@@ -438,6 +452,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
         died.resolve(undefined);
         // Nothing is aborted: a request that was sent when the process died takes effect.
         for (const cache of all) void cache.stop();
+        void secrets.stop();
       },
     };
   };
@@ -615,12 +630,12 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     put: async (key, value) => {
       const [url] = running();
       assert.ok(url, 'somebody serves');
-      await etcd.clients.dial({ url }).put(key, value);
+      await etcd.clients.dial(at(url)).put(key, value);
     },
     read: async (key) => {
       const [url] = running();
       assert.ok(url, 'somebody serves');
-      const found = await etcd.clients.dial({ url }).get(key);
+      const found = await etcd.clients.dial(at(url)).get(key);
       return found === undefined ? undefined : Buffer.from(found.value).toString();
     },
     stranger: (clusterID) => {

@@ -8,6 +8,7 @@ import { KubeFault, resources } from '../../runtime/ports/kube.ts';
 import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
+import { tlsStories } from './tls-stories.ts';
 
 export type Story = {
   /** A sentence in the present tense. */
@@ -71,6 +72,7 @@ const bootstraps: readonly Story[] = [
 
 export const stories: readonly Story[] = [
   ...bootstraps,
+  ...tlsStories,
   {
     name: 'starts a member again on its volume after its Pod was deleted',
     before: (stage) => formed(stage, {}),

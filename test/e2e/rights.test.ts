@@ -63,7 +63,8 @@ describe('the account of the runtime', () => {
     const { cluster } = await connected();
     for (const [verb, resource] of [
       ['get', 'secrets'],
-      ['list', 'secrets'],
+      ['patch', 'secrets'],
+      ['delete', 'secrets'],
       ['create', 'pods/exec'],
       ['patch', 'etcdclusters.etcd-operator.cozystack.io'],
       ['create', 'etcdmembers.etcd-operator.cozystack.io'],

@@ -164,6 +164,8 @@ type Process = {
   readonly peerURL: string;
   readonly advertised: readonly string[];
   readonly version: string;
+  /** Whether clients have to show a certificate. Whose, is not modelled. */
+  readonly mutual: boolean;
   readonly data: Data | undefined;
   running: boolean;
   hung: boolean;
@@ -311,6 +313,9 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       if (value === undefined) throw new TypeError(`the configuration file has no ${key}`);
       return value;
     };
+    const security = (file as Readonly<Record<string, unknown>>)['client-transport-security'] as
+      | { readonly 'client-cert-auth'?: boolean }
+      | undefined;
     const name = setting('name');
     const peerURL = setting('initial-advertise-peer-urls');
     const clientURL = given.clientURL ?? setting('listen-client-urls');
@@ -331,6 +336,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       peerURL,
       advertised: setting('advertise-client-urls').split(','),
       version: given.version,
+      mutual: security?.['client-cert-auth'] === true,
       data,
       running: data !== undefined,
       hung: false,
@@ -511,6 +517,12 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     const process = processes.get(url);
     if (process?.running !== true || process.data === undefined)
       throw make('Unreachable', `connect ECONNREFUSED ${url}`, false);
+    if (process.clientURL.startsWith('https:')) {
+      if (endpoint.tls === undefined) throw make('TlsRefused', 'unable to get local issuer certificate', false);
+      if (process.mutual && endpoint.tls.certificate === undefined) {
+        throw make('TlsRefused', 'alert certificate required', false);
+      }
+    }
     // A member that has seen no leader yet has its client port open and answers nothing there.
     if (process.hung || !process.serves) {
       const how = await silence(call?.deadlineMs ?? asked.deadlineMs, [call?.signal, closed]);
@@ -885,7 +897,9 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
   const shared = new Map<string, EtcdMemberClient>();
   const clients: EtcdClients = {
     at: (endpoint) => {
-      const key = JSON.stringify([endpoint.url, endpoint.auth?.username, endpoint.auth?.password]);
+      const { url, auth, tls } = endpoint;
+      const shown = tls?.certificate === undefined ? undefined : Buffer.from(tls.certificate).toString('base64');
+      const key = JSON.stringify([url, auth?.username, auth?.password, tls?.serverName, shown]);
       const found = shared.get(key) ?? client(endpoint);
       shared.set(key, found);
       return found;

@@ -226,7 +226,7 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       configFile: config,
       disk: own.disk,
       version: image.slice(image.lastIndexOf(':v') + 2),
-      clientURL: `http://${own.ip}:${PORTS.client}`,
+      clientURL: `${/^listen-client-urls: "https:/m.test(config) ? 'https' : 'http'}://${own.ip}:${PORTS.client}`,
       metricsURL: `http://${own.ip}:${PORTS.metrics}`,
     });
     const state = /^initial-cluster-state: "(.*)"$/m.exec(config)?.[1] ?? '';
@@ -456,7 +456,10 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       starved = pattern;
     },
     nodeOf: (pod) => byName(pod).own.node,
-    clientURL: (pod) => `http://${byName(pod).own.ip}:${PORTS.client}`,
+    clientURL: (pod) => {
+      const { own } = byName(pod);
+      return own.process?.clientURL ?? `http://${own.ip}:${PORTS.client}`;
+    },
     diskOf: (pod) => byName(pod).own.disk,
     starts,
   };

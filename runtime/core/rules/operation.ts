@@ -1,7 +1,7 @@
 /** Membership changes in flight. */
-import { incarnationName, peerURL } from '../../../api/names.ts';
+import { hasPeerURL, incarnationName, peerURL } from '../../../api/names.ts';
 import { isLostWithNode } from '../lost-nodes.ts';
-import { joiningConfig } from '../member-config.ts';
+import { joiningConfig, peerScheme } from '../member-config.ts';
 import { isOutdated } from '../rollout.ts';
 import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
@@ -50,8 +50,8 @@ const adding = (
   });
   if (!membership.known) return undefined;
   const { members } = membership.value;
-  const url = incarnation === undefined ? undefined : peerURL(cluster, namespace, incarnationName(target, incarnation));
-  const entry = members.find(({ peerURLs }) => url !== undefined && peerURLs.includes(url));
+  const own = incarnation === undefined ? undefined : incarnationName(target, incarnation);
+  const entry = members.find(({ peerURLs }) => own !== undefined && hasPeerURL(peerURLs, cluster, namespace, own));
   const others = s.held.filter(({ member }) => member.name !== target);
   const unwanted =
     slot === undefined ||
@@ -64,13 +64,13 @@ const adding = (
     // Begun and not listed: it was listed once, and its token is spent. What stands in the slot is cleared by the rules
     // below, and a new operation draws a new token. Listed once and never begun, nothing has ever run under it.
     const spent = slot !== undefined && wasBegun(slot, incarnation ?? '');
-    if (unwanted || urgent || spent || url === undefined || members.some(({ isLearner }) => isLearner)) {
+    if (unwanted || urgent || spent || own === undefined || members.some(({ isLearner }) => isLearner)) {
       return end('abandoned');
     }
     // etcd refuses to add anyone while a voter is not connected.
     const unwell = others.filter((other) => !isHealthyVoter(other)).map(({ member }) => member.name);
     if (unwell.length > 0) return wait('Adding', `${target} is added once ${unwell.join(', ')} can vote`, RETRY_MS);
-    return { do: 'AddLearner', target, peerURL: url };
+    return { do: 'AddLearner', target, peerURL: peerURL(cluster, namespace, own, peerScheme(slot)) };
   }
   // Once it votes the change is made. What may still befall it is for the rules of a running cluster, which need the
   // operation out of their way.

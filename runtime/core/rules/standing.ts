@@ -136,6 +136,7 @@ export const placement = (slot: Slot, incarnation: string, config: MemberConfig,
   member: named(slot.member),
   incarnation,
   config: config.text,
+  ...(config.trust === undefined ? {} : { trust: config.trust }),
   initialState: config.initialState,
   makeVolume,
 });

@@ -1,0 +1,167 @@
+/**
+ * How the runtime reaches the members of each cluster: in the clear or by TLS, with what the cluster's Secrets hold at this
+ * moment. Certificates and passwords are here and in the clients that are made of them, and nowhere else.
+ */
+
+import type { Secret } from 'kubernetes-types/core/v1.js';
+import type { EtcdQuorumSpec } from '../../api/etcdquorum.gen.ts';
+import { PORTS, peerHost } from '../../api/names.ts';
+import type { SeenCertificate, SeenSecret } from '../core/certificates.ts';
+import { known, unknown } from '../core/observed.ts';
+import { type EtcdClients, type EtcdEndpoint, EtcdFault, type EtcdMemberClient, type EtcdTls } from '../ports/etcd.ts';
+import { type NamedSecrets, type SecretView, secretBytes } from '../ports/secrets.ts';
+import { type ClusterName, clusterKey } from './world.ts';
+
+/** What is needed to be known of a Pod to dial the member in it. */
+export type Dialled = { readonly name: string; readonly ip: string; readonly config: string | undefined };
+
+export type Dialler = {
+  /** Takes in what the cluster's Secrets hold now; at the begin of each pass. */
+  prepare(cluster: ClusterName, spec: EtcdQuorumSpec | undefined): Promise<readonly SeenCertificate[]>;
+  /** Rejects with `TlsRefused` where the Secrets do not give what it takes. */
+  client(cluster: ClusterName, pod: Dialled): EtcdMemberClient;
+  forget(cluster: ClusterName): void;
+  /** When each certificate in use ends. */
+  expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
+};
+
+type Access = {
+  readonly tls: Omit<EtcdTls, 'serverName'> | undefined;
+  /** Why there is none although the cluster wants TLS. */
+  readonly lacking: string | undefined;
+};
+
+const url = (scheme: string, ip: string): string => `${scheme}://${ip.includes(':') ? `[${ip}]` : ip}:${PORTS.client}`;
+
+/** A Pod's configuration never changes its scheme: that takes another template, and so another Pod. */
+const servesTls = ({ config }: Dialled): boolean => /^advertise-client-urls: "https:/m.test(config ?? '');
+
+const bytes = (view: SecretView | undefined, key: string): Buffer | undefined =>
+  view?.is === 'there' ? secretBytes(view.secret, key) : undefined;
+
+const accessOf = (
+  client: NonNullable<EtcdQuorumSpec['tls']>['client'],
+  views: ReadonlyMap<string, SecretView>,
+): Access => {
+  if (client === undefined) return { tls: undefined, lacking: undefined };
+  const ca = bytes(views.get(client.serverSecretName), 'ca.crt');
+  if (ca === undefined) return { tls: undefined, lacking: `there is no ca.crt in Secret ${client.serverSecretName}` };
+  const own = client.operatorClientSecretName;
+  if (own === undefined) return { tls: { ca }, lacking: undefined };
+  const certificate = bytes(views.get(own), 'tls.crt');
+  const key = bytes(views.get(own), 'tls.key');
+  return certificate === undefined || key === undefined
+    ? { tls: undefined, lacking: `there is no client certificate in Secret ${own}` }
+    : { tls: { ca, certificate, key }, lacking: undefined };
+};
+
+const seenCertificates = (
+  tls: EtcdQuorumSpec['tls'],
+  views: ReadonlyMap<string, SecretView>,
+  read: DiallerOptions['read'],
+): readonly SeenCertificate[] => {
+  const seen = (role: SeenCertificate['role'], secretName: string, authorities = secretName): SeenCertificate => {
+    const [view, from] = [views.get(secretName), views.get(authorities)];
+    const unread = view?.is === 'unread' ? view : from?.is === 'unread' ? from : undefined;
+    const secret: SeenCertificate['secret'] =
+      view === undefined || unread !== undefined
+        ? unknown(unread?.why ?? 'it was not read')
+        : known(view.is === 'there' ? read(view.secret, from?.is === 'there' ? from.secret : view.secret) : undefined);
+    return { role, secretName, secret };
+  };
+  const { client, peer } = tls ?? {};
+  return [
+    ...(client === undefined ? [] : [seen('server', client.serverSecretName)]),
+    ...(client?.operatorClientSecretName === undefined
+      ? []
+      : [seen('client', client.operatorClientSecretName, client.clientCASecretName)]),
+    ...(peer === undefined ? [] : [seen('peer', peer.secretName)]),
+  ];
+};
+
+const namesOf = (tls: EtcdQuorumSpec['tls']): readonly string[] => {
+  const { client, peer } = tls ?? {};
+  return [
+    client?.serverSecretName,
+    client?.operatorClientSecretName,
+    client?.clientCASecretName,
+    peer?.secretName,
+  ].flatMap((name) => name ?? []);
+};
+
+const digest = ({ tls }: Access): string =>
+  [tls?.ca, tls?.certificate].map((part) => (part === undefined ? '' : Buffer.from(part).toString('base64'))).join();
+
+export type DiallerOptions = {
+  readonly secrets: NamedSecrets;
+  readonly etcd: EtcdClients;
+  /** Reads a TLS Secret, whose certificate the `ca.crt` of `authorities` has to vouch for. */
+  readonly read: (secret: Secret, authorities: Secret) => SeenSecret;
+};
+
+export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler => {
+  const accesses = new Map<string, Access>();
+  /** URLs that clients of a cluster's present certificates were made for. */
+  const dialled = new Map<string, Set<string>>();
+  const seen = new Map<string, { readonly cluster: ClusterName; readonly certificates: readonly SeenCertificate[] }>();
+
+  return {
+    prepare: async (cluster, spec) => {
+      const key = clusterKey(cluster);
+      const names = namesOf(spec?.tls);
+      const views =
+        names.length === 0 ? new Map<string, SecretView>() : await secrets.follow(key, cluster.namespace, names);
+      if (names.length === 0) secrets.forget(key);
+      const next = accessOf(spec?.tls?.client, views);
+      const before = accesses.get(key);
+      if (before !== undefined && digest(before) !== digest(next)) {
+        // A client of the old certificate would never be asked again, and its connection stay until it idles.
+        for (const one of dialled.get(key) ?? []) etcd.forget(one);
+        dialled.delete(key);
+      }
+      accesses.set(key, next);
+      const certificates = seenCertificates(spec?.tls, views, read);
+      if (certificates.length > 0) seen.set(key, { cluster, certificates });
+      else seen.delete(key);
+      return certificates;
+    },
+    client: (cluster, pod) => {
+      const key = clusterKey(cluster);
+      if (!servesTls(pod)) return etcd.at({ url: url('http', pod.ip) });
+      const access = accesses.get(key);
+      const address = url('https', pod.ip);
+      if (access?.tls === undefined) {
+        throw new EtcdFault({
+          reason: 'TlsRefused',
+          operation: 'dial',
+          url: address,
+          detail: access?.lacking ?? 'the claim names no Secret to reach it with',
+          mayHaveHappened: false,
+        });
+      }
+      const urls = dialled.get(key) ?? new Set();
+      dialled.set(key, urls.add(address));
+      const endpoint: EtcdEndpoint = {
+        url: address,
+        // Dialled by address, because names lag behind Pods; what the certificate must carry is the name all the same.
+        tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, pod.name) },
+      };
+      return etcd.at(endpoint);
+    },
+    forget: (cluster) => {
+      const key = clusterKey(cluster);
+      secrets.forget(key);
+      for (const one of dialled.get(key) ?? []) etcd.forget(one);
+      dialled.delete(key);
+      accesses.delete(key);
+      seen.delete(key);
+    },
+    expiries: () =>
+      [...seen.values()].flatMap(({ cluster, certificates }) =>
+        certificates.flatMap(({ secretName, secret }) => {
+          const leaf = secret.known ? secret.value?.leaf : undefined;
+          return leaf === undefined ? [] : [{ cluster, secret: secretName, notAfter: leaf.notAfter }];
+        }),
+      ),
+  };
+};

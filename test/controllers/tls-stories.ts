@@ -1,0 +1,162 @@
+/** Stories of certificates: from Secrets that come late or are wrong to members that serve. */
+import assert from 'node:assert/strict';
+import type { Identity } from '../../functions/server/certificates.fixture.ts';
+import { type KubeObject, resources } from '../../runtime/ports/kube.ts';
+import { authority, clientIdentity, peerIdentity, serverIdentity, tlsSecret } from '../e2e/own-secrets.ts';
+import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
+import type { Story } from './stories.ts';
+
+const of = { cluster: CLUSTER, namespace: NAMESPACE };
+const DAY = 24 * 3_600_000;
+/** The stage's clock stands in 2030. */
+const lasting = { notAfter: 8 * 365 * DAY };
+
+const ca = authority('clients');
+const peerCA = authority('peers');
+const server = serverIdentity(ca, of, lasting);
+const peer = peerIdentity(peerCA, of, lasting);
+const operator = clientIdentity(ca, lasting);
+
+const bring = (stage: Stage, name: string, identity: Identity, by = ca.certificate): void => {
+  const secret = tlsSecret(name, identity, by) as KubeObject & { metadata: { name: string } };
+  stage.store.put(resources.secrets, { ...secret, metadata: { name, namespace: NAMESPACE } } as never);
+};
+
+const both = {
+  client: { serverSecretRef: { name: 'server' }, operatorClientSecretRef: { name: 'operator' } },
+  peer: { secretRef: { name: 'peer' } },
+};
+
+const formed = async (stage: Stage): Promise<void> => {
+  bring(stage, 'server', server);
+  bring(stage, 'operator', operator);
+  bring(stage, 'peer', peer, peerCA.certificate);
+  stage.apply({ replicas: 3, tls: both });
+  await stage.settled();
+  await stage.put('canary', 'alive');
+};
+
+const condition = (stage: Stage, type: string) => stage.quorum?.status?.conditions?.find((one) => one.type === type);
+
+/** Holds once no pass is due any more, so that only what happens next can end the wait. */
+const waitsFor = (reason: string) => (stage: Stage) =>
+  condition(stage, 'CertificatesValid')?.reason === reason && condition(stage, 'Ready')?.reason === reason;
+
+export const tlsStories: readonly Story[] = [
+  {
+    name: 'waits without a Pod for Secrets that come late, one by one, and forms as soon as the last is there',
+    play: async (stage) => {
+      stage.apply({ replicas: 3, tls: both });
+      await stage.until(waitsFor('SecretMissing'), 'it says that a Secret is missing');
+      assert.equal(stage.pods.length, 0);
+      bring(stage, 'server', server);
+      bring(stage, 'operator', operator);
+      await stage.pass(5_000);
+      assert.equal(stage.pods.length, 0);
+      bring(stage, 'peer', peer, peerCA.certificate);
+      const before = stage.clock.elapsed();
+      await stage.until(({ pods }) => pods.length === 3, 'the Pods are made');
+      assert.ok(stage.clock.elapsed() - before < 1_000, 'without waiting for anybody to ask');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.equal(condition(stage, 'CertificatesValid')?.status, 'True');
+      assert.match(stage.quorum?.status?.certificatesExpireAt ?? '', /^2034-/);
+      assert.match(stage.quorum?.status?.clientCA ?? '', /BEGIN CERTIFICATE/);
+      const list = await stage.membership();
+      for (const { peerURLs, clientURLs } of list?.members ?? []) {
+        assert.match([...peerURLs, ...clientURLs].join(), /^https:.*,https:/);
+      }
+    },
+    // A runtime that dies on the way is not there to be woken.
+    immortal: true,
+  },
+  {
+    name: 'starts no Pod with a certificate for other names, says which, and forms once it is exchanged',
+    play: async (stage) => {
+      bring(stage, 'server', serverIdentity(ca, { ...of, cluster: 'other' }, lasting));
+      bring(stage, 'operator', operator);
+      bring(stage, 'peer', peer, peerCA.certificate);
+      stage.apply({ replicas: 1, tls: both });
+      await stage.until(waitsFor('SanMissing'), 'it says which names are missing');
+      assert.match(condition(stage, 'CertificatesValid')?.message ?? '', /Secret server.*\*\.demo\.team-a\.svc/);
+      assert.equal(stage.pods.length, 0);
+      bring(stage, 'server', server);
+      await stage.settled();
+    },
+    immortal: true,
+  },
+  {
+    name: 'scales a cluster with TLS and replaces a member of it',
+    before: formed,
+    play: async (stage) => {
+      stage.edit({ replicas: 4 });
+      await stage.settled();
+      stage.remove(resources.etcdmembers, `${CLUSTER}-1`);
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.equal(await stage.read('canary'), 'alive');
+      for (const { peerURLs } of (await stage.membership())?.members ?? []) assert.match(peerURLs.join(), /^https:/);
+    },
+    immortal: true,
+  },
+  {
+    name: 'leaves members alone whose Secret is gone, makes no Pod meanwhile, and goes on when it is back',
+    before: formed,
+    play: async (stage) => {
+      stage.store.delete({ resource: resources.secrets, namespace: NAMESPACE, name: 'peer' });
+      const pod = stage.podOf(1).metadata.name;
+      await stage.until((s) => condition(s, 'CertificatesValid')?.reason === 'SecretMissing', 'it is told');
+      assert.equal(stage.pods.length, 3);
+      stage.remove(resources.pods, pod);
+      await stage.pass(30_000);
+      assert.equal(stage.pods.length, 2, 'what could not join is not started');
+      bring(stage, 'peer', peer, peerCA.certificate);
+      await stage.settled();
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
+    immortal: true,
+  },
+  {
+    name: 'does not take an expired certificate for a lost quorum',
+    before: formed,
+    play: async (stage) => {
+      bring(stage, 'server', serverIdentity(ca, of, { notBefore: 0, notAfter: 2 * DAY }));
+      for (const { metadata } of stage.pods) {
+        stage.etcd.failNext({
+          operation: 'status',
+          reason: 'TlsRefused',
+          url: stage.kubelet.clientURL(metadata.name),
+        });
+      }
+      await stage.until((s) => condition(s, 'CertificatesValid')?.reason === 'CertificateExpired', 'it is told');
+      await stage.pass(60_000);
+      assert.notEqual(stage.quorum?.status?.phase, 'QuorumLost');
+      assert.equal(condition(stage, 'Stalled')?.reason, 'CertificateExpired');
+      bring(stage, 'server', server);
+      await stage.settled();
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
+    immortal: true,
+  },
+  {
+    name: 'follows a renewed certificate without restarting anything',
+    before: formed,
+    play: async (stage) => {
+      const uids = stage.pods.map(({ metadata }) => metadata.uid);
+      const before = stage.quorum?.status?.certificatesExpireAt;
+      bring(stage, 'server', serverIdentity(ca, of, { notAfter: 9 * 365 * DAY }));
+      bring(stage, 'operator', clientIdentity(ca, { notAfter: 9 * 365 * DAY }));
+      bring(stage, 'peer', peerIdentity(peerCA, of, { notAfter: 9 * 365 * DAY }), peerCA.certificate);
+      await stage.until((s) => s.quorum?.status?.certificatesExpireAt !== before, 'the new end is told');
+      await stage.settled();
+      assert.deepEqual(
+        stage.pods.map(({ metadata }) => metadata.uid),
+        uids,
+      );
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
+    immortal: true,
+  },
+];
