@@ -75,15 +75,8 @@ export const CLIENT_TLS_MOUNT = '/etc/etcd/tls/client';
 export const PEER_TLS_VOLUME = 'peer-tls';
 export const PEER_TLS_MOUNT = '/etc/etcd/tls/peer';
 
-/** Keys of a Secret with a certificate, and files of the volumes made from it. */
-export const TLS_FILES = {
-  cert: 'tls.crt',
-  key: 'tls.key',
-  /** By whom the certificate was issued: how the other side is known, but for clients. */
-  ca: 'ca.crt',
-  /** In the client volume of mutual TLS alone: by whom the certificates of clients have to be issued. */
-  clientCA: 'client-ca.crt',
-} as const;
+/** Keys of a Secret with a certificate. */
+export const TLS_FILES = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' } as const;
 
 /** What cert-manager issues for a cluster: each a Certificate `<cluster>-<purpose>` with the Secret of {@link certificateSecretName}. */
 export type CertificatePurpose = 'server' | 'peer' | 'operator-client' | 'consumer';

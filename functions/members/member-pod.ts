@@ -5,7 +5,6 @@ import type {
   Probe,
   ResourceRequirements,
   Volume,
-  VolumeProjection,
 } from 'kubernetes-types/core/v1.js';
 import type { EtcdMemberTemplate, EtcdMemberVolumeClaimTemplate } from '../../api/etcdmember.gen.ts';
 import {
@@ -26,7 +25,6 @@ import {
   PEER_TLS_VOLUME,
   PORTS,
   peerServiceName,
-  TLS_FILES,
 } from '../../api/names.ts';
 import { isEqual, sum } from '../../api/quantity.ts';
 import { metadataWith } from '../composing/additional-metadata.ts';
@@ -156,30 +154,16 @@ const etcdContainer = (claim: Claim, imageRepository: string | undefined): Conta
 });
 
 /**
- * Whole directories and never single files: the kubelet brings a renewed Secret to the former only. The CA of clients is a
- * file of its own because the server's own certificate may well come from another CA.
+ * Whole directories and never single files: the kubelet brings a renewed Secret to the former only. Which authorities a
+ * member trusts is not taken from here, since etcd reads that at its start alone; the runtime sees to it.
  */
 const certificateVolumes = (claim: Claim): Volume[] => {
   const { client, peer } = tlsOf(claim) ?? {};
-  const ofSecret = (name: string): VolumeProjection => ({ secret: { name } });
-  const volume = (name: string, sources: VolumeProjection[]): Volume => ({
-    name,
-    // Read by the group, which is etcd's, and by nobody else.
-    projected: { defaultMode: 0o440, sources },
-  });
-  const clientCA = { key: TLS_FILES.ca, path: TLS_FILES.clientCA };
+  // Read by the group, which is etcd's, and by nobody else.
+  const volume = (name: string, secretName: string): Volume => ({ name, secret: { secretName, defaultMode: 0o440 } });
   return [
-    ...(client === undefined
-      ? []
-      : [
-          volume(CLIENT_TLS_VOLUME, [
-            ofSecret(client.serverSecretName),
-            ...(client.clientCASecretName === undefined
-              ? []
-              : [{ secret: { name: client.clientCASecretName, items: [clientCA] } }]),
-          ]),
-        ]),
-    ...(peer === undefined ? [] : [volume(PEER_TLS_VOLUME, [ofSecret(peer.secretName)])]),
+    ...(client === undefined ? [] : [volume(CLIENT_TLS_VOLUME, client.serverSecretName)]),
+    ...(peer === undefined ? [] : [volume(PEER_TLS_VOLUME, peer.secretName)]),
   ];
 };
 

@@ -32,8 +32,8 @@ const rendered = (security: Security): { member: EtcdMember['spec']; quorum: Etc
 
 const volumes = ({ template }: EtcdMember['spec']): Record<string, unknown> =>
   Object.fromEntries(
-    (template.spec.volumes ?? []).flatMap(({ name, projected }) =>
-      projected === undefined ? [] : [[name, projected.sources?.map(({ secret }) => secret)]],
+    (template.spec.volumes ?? []).flatMap(({ name, secret }) =>
+      secret === undefined ? [] : [[name, secret.secretName]],
     ),
   );
 const mounts = ({ template }: EtcdMember['spec']): Record<string, string> =>
@@ -57,10 +57,7 @@ describe('certificates of members', () => {
         peer: { secretRef: { name: 'among-us' } },
       },
     });
-    assert.deepEqual(volumes(member), {
-      'client-tls': [{ name: 'mine' }, { name: 'mine', items: [{ key: 'ca.crt', path: 'client-ca.crt' }] }],
-      'peer-tls': [{ name: 'among-us' }],
-    });
+    assert.deepEqual(volumes(member), { 'client-tls': 'mine', 'peer-tls': 'among-us' });
     assert.equal(mounts(member)['client-tls'], '/etc/etcd/tls/client');
     assert.equal(mounts(member)['peer-tls'], '/etc/etcd/tls/peer');
     assert.deepEqual(member.tls, {
@@ -86,20 +83,15 @@ describe('certificates of members', () => {
         peer: { certManager: { issuerRef: issuer } },
       },
     });
-    assert.deepEqual(volumes(member), {
-      'client-tls': [
-        { name: 'demo-server-tls' },
-        { name: 'demo-operator-client-tls', items: [{ key: 'ca.crt', path: 'client-ca.crt' }] },
-      ],
-      'peer-tls': [{ name: 'demo-peer-tls' }],
-    });
+    assert.deepEqual(volumes(member), { 'client-tls': 'demo-server-tls', 'peer-tls': 'demo-peer-tls' });
+    assert.equal(member.tls?.client?.clientCASecretName, 'demo-operator-client-tls');
     assert.equal(quorum.tls?.client?.operatorClientSecretName, 'demo-operator-client-tls');
     assert.equal(quorum.tls?.peer?.source, 'CertManager');
   });
 
   test('server-only TLS asks clients for nothing, so no CA of clients is there to be mistaken for one', () => {
     const { member } = rendered({ tls: { client: { certManager: { serverIssuerRef: issuer } } } });
-    assert.deepEqual(volumes(member), { 'client-tls': [{ name: 'demo-server-tls' }] });
+    assert.deepEqual(volumes(member), { 'client-tls': 'demo-server-tls' });
     assert.deepEqual(member.tls, { client: { secretName: 'demo-server-tls', mutual: false } });
   });
 

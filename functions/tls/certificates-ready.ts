@@ -1,4 +1,4 @@
-/** The condition CertificatesReady of the claim. */
+/** How the certificates fare: CertificatesReady on an EtcdCertificateSet, and CertificatesValid on the claim. */
 import type { Reason } from '../../api/reasons.ts';
 import type { Claim } from '../composing/claim.ts';
 import { conditionOf } from '../composing/conditions.ts';
@@ -7,7 +7,11 @@ import { quorumOf } from '../composing/settling.ts';
 import { isCertManagerInstalled } from './cert-manager.ts';
 import { CERTIFICATES_KEY } from './certificates.ts';
 
+/** Whether cert-manager has issued all of them. */
 export const CERTIFICATES_READY = 'CertificatesReady';
+
+/** Whether those in use can be used. The runtime's word, but for what keeps it from having any to judge. */
+const CERTIFICATES_VALID = 'CertificatesValid';
 
 export const notInstalled: Condition = {
   type: CERTIFICATES_READY,
@@ -18,21 +22,20 @@ export const notInstalled: Condition = {
     'have. Waiting for cert-manager to be installed.',
 };
 
-/** Undefined where the claim asks for no TLS: then there is nothing to be ready. */
-export const certificatesReady = (
+/** Undefined where the claim asks for no TLS: then there is nothing to be valid. */
+export const certificatesValid = (
   request: RunFunctionRequest,
   claim: Claim,
   { issues }: { readonly issues: boolean },
 ): Condition | undefined => {
   if (claim.spec.tls?.client === undefined && claim.spec.tls?.peer === undefined) return undefined;
   // Said from here too: an EtcdCertificateSet that loses cert-manager says nothing any more.
-  if (issues && isCertManagerInstalled(request) === false) return notInstalled;
+  if (issues && isCertManagerInstalled(request) === false) return { ...notInstalled, type: CERTIFICATES_VALID };
   const issued = issues ? issuedBy(request) : undefined;
-  if (issued !== undefined && issued.status !== 'True') return issued;
+  if (issued !== undefined && issued.status !== 'True') return { ...issued, type: CERTIFICATES_VALID };
   return (
-    conditionOf(quorumOf(request), CERTIFICATES_READY) ??
-    issued ?? {
-      type: CERTIFICATES_READY,
+    conditionOf(quorumOf(request), CERTIFICATES_VALID) ?? {
+      type: CERTIFICATES_VALID,
       status: 'Unknown',
       reason: 'NotReported' satisfies Reason,
       message: 'Waiting for the runtime to check the Secrets.',

@@ -11,7 +11,7 @@ import { isDeleting } from '../composing/slots.ts';
 import { inputOf, renderVersionOf } from '../composing/step-input.ts';
 import { CERT_MANAGER_REQUIRED, certManagerRequirement } from './cert-manager.ts';
 import { CERTIFICATES_KEY, certificateSetOf } from './certificates.ts';
-import { certificatesReady } from './certificates-ready.ts';
+import { certificatesValid } from './certificates-ready.ts';
 import { CONNECTION_KEY, connection } from './connection.ts';
 
 export const composeTls: Compose = renderable((request) => {
@@ -20,7 +20,7 @@ export const composeTls: Compose = renderable((request) => {
   const set = certificateSetOf(claim, clusterDomain(request));
   const consumer = certificateName(claim.name, 'consumer');
   const hasConsumer = set?.spec.certificates.some(({ name }) => name === consumer) === true;
-  const condition = certificatesReady(request, claim, { issues: set !== undefined });
+  const condition = certificatesValid(request, claim, { issues: set !== undefined });
   const before = record(request.desired?.composite?.resource);
   return respond(request, {
     composite: {
