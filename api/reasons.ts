@@ -29,6 +29,7 @@ export const REASONS = {
   Deleting: 'The cluster is being deleted. Wait.',
   Orphaned: 'The claim was orphaned: Pods and volumes stay. Apply the claim again to have them kept.',
   Adopting: 'A claim applied again takes over the running cluster. Wait.',
+  LeaderMoved: 'Another member leads, since the node of the one that led is being drained. Nothing to do.',
   Downgrading:
     'etcd writes its data back for the lower version; then the members follow one at a time. Wait, or set version back to go forward again.',
   RollingOut: 'A change of the claim is brought to the members one by one. Wait.',

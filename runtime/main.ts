@@ -382,7 +382,7 @@ caches.budgets.onChange(enqueueByKey(keyByLabel));
 // A kubelet's heartbeats change a Node every few minutes; only what they say about being there is of interest.
 caches.nodes.onChange(({ name }, before, after) => {
   const state = (node: Stored<Node> | undefined): string | undefined =>
-    node === undefined ? undefined : (seenNode(node)?.is ?? 'silent');
+    node === undefined ? undefined : `${seenNode(node)?.is ?? 'silent'} ${node.spec?.unschedulable === true}`;
   if (state(before) === state(after)) return;
   for (const pod of caches.pods.list()) if (pod.spec?.nodeName === name) enqueue(keyByLabel(pod) ?? '');
 });

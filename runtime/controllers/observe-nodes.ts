@@ -17,14 +17,18 @@ export const trimNode = (node: Stored<Node>): void => {
   const { name, uid, resourceVersion } = node.metadata;
   const taints = node.spec?.taints?.filter(({ key }) => key === OUT_OF_SERVICE);
   const conditions = node.status?.conditions?.filter(({ type }) => type === 'Ready');
-  Object.assign(node, { metadata: { name, uid, resourceVersion }, spec: { taints }, status: { conditions } });
+  Object.assign(node, {
+    metadata: { name, uid, resourceVersion },
+    spec: { taints, unschedulable: node.spec?.unschedulable },
+    status: { conditions },
+  });
 };
 
 /** Undefined where its kubelet has never reported. */
 export const seenNode = ({ spec, status }: Node): SeenNode | undefined => {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined) return undefined;
-  if (ready.status === 'True') return { is: 'ready' };
+  if (ready.status === 'True') return spec?.unschedulable === true ? { is: 'ready', cordoned: true } : { is: 'ready' };
   if (spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) === true) return { is: 'outOfService' };
   const since = Date.parse(ready.lastTransitionTime ?? '');
   return Number.isNaN(since) ? undefined : { is: 'notReady', since };

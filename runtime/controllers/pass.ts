@@ -152,6 +152,17 @@ const wordsFor = (step: Step): Words | undefined => {
         reason: 'Settled',
         message: `the recovered cluster is whole: volumes of the lost one go once all members have equal data: ${step.volumes.map(({ name }) => name).join(', ')}`,
       };
+    case 'MoveLeader':
+      return step.why === undefined ? undefined : { type: 'Normal', reason: 'LeaderMoved', message: step.why };
+    case 'Downgrade':
+      return {
+        type: 'Normal',
+        reason: 'Downgrading',
+        message:
+          step.action === 'enable'
+            ? `etcd is asked to write its data back for ${step.target}`
+            : `the downgrade to ${step.target} is cancelled`,
+      };
     case 'LetGo':
       return { type: 'Warning', reason: 'Orphaned', message: step.why };
     case 'Teardown':

@@ -37,7 +37,8 @@ export type SeenContainer = {
  * two are proof: somebody deleted the Node object, or tainted it `node.kubernetes.io/out-of-service`.
  */
 export type SeenNode =
-  | { readonly is: 'ready' }
+  /** Cordoned is how a drain begins: what runs there is asked to go next. */
+  | { readonly is: 'ready'; readonly cordoned?: true }
   | { readonly is: 'notReady'; readonly since: Instant }
   | { readonly is: 'outOfService' }
   | { readonly is: 'gone' };

@@ -9,6 +9,7 @@ import { certificates } from './rules/certificates.ts';
 import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
 import { downgrade } from './rules/downgrade.ts';
+import { vacate } from './rules/drain.ts';
 import { relieve } from './rules/full-volume.ts';
 import { admit, configure, dismiss, impostor, record } from './rules/identity.ts';
 import { held, replace, scale, spare, strangers, strays } from './rules/membership.ts';
@@ -57,6 +58,7 @@ export const RULES: readonly Rule[] = [
   replace,
   scale,
   held,
+  vacate,
   relabel,
   downgrade,
   roll,

@@ -107,7 +107,7 @@ export type Step =
   /** Follows a linearizable list without this peer URL; a repeat is refused by etcd with PeerURLExists. */
   | { readonly do: 'AddLearner'; readonly target: string; readonly peerURL: string }
   | { readonly do: 'Promote'; readonly target: string; readonly memberID: string }
-  | { readonly do: 'MoveLeader'; readonly from: string; readonly to: string }
+  | { readonly do: 'MoveLeader'; readonly from: string; readonly to: string; readonly why?: string }
   /**
    * etcd's own protocol: enabled, it writes its data back for `target`, a minor. A repeat is refused with DowngradeRefused and the
    * next look tells what is so.

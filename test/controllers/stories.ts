@@ -560,6 +560,18 @@ export const stories: readonly Story[] = [
     },
   },
   {
+    name: 'moves leadership off a node that is cordoned, before its Pod is evicted',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      const before = stage.leader();
+      stage.kubelet.cordon(stage.kubelet.nodeOf(stage.podOf(before).metadata.name));
+      await stage.until(() => stage.leader() !== before, 'another member leads');
+      await stage.settled();
+      assert.equal(stage.pods.length, 3);
+    },
+    ends: canaryLives,
+  },
+  {
     name: "goes back a minor version by etcd's own downgrade",
     before: (stage) => formed(stage, {}),
     play: async (stage) => {

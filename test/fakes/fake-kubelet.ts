@@ -34,6 +34,8 @@ export type FakeKubelet = {
   dropNode(node: string): void;
   /** A person says that a lost node is off: Kubernetes gives its Pods up at once. */
   declareOff(node: string): void;
+  /** Nothing new is scheduled there, until `back`. */
+  cordon(node: string, back?: 'back'): void;
   /** Pods whose name matches are not scheduled. */
   refuse(pattern: RegExp | undefined): void;
   /** Volumes whose name matches are not bound. */
@@ -167,7 +169,7 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
         ? undefined
         : store.get({ resource: resources.persistentvolumeclaims, namespace, name: claim });
     const pin = pinOf(volume);
-    const usable = nodes.filter((one) => !lost.has(one));
+    const usable = nodes.filter((one) => !lost.has(one) && node(one)?.spec?.unschedulable !== true);
     const why =
       refused?.test(name) === true
         ? '0/3 nodes are available: 3 Insufficient memory.'
@@ -424,6 +426,7 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
         conditions: conditions(object, { Ready: { status: 'False' } }),
       });
     },
+    cordon: (name, back) => putNode(name, 'True', back === undefined ? { unschedulable: true } : {}),
     loseNode: (away) => {
       lost.add(away);
       evictions.set(away, { at: clock.elapsed() + EVICTION_MS, force: false });

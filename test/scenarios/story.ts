@@ -110,7 +110,7 @@ export const told = (step: Step): string => {
     case 'Downgrade':
       return `Downgrade ${step.action} ${step.target}`;
     case 'MoveLeader':
-      return `MoveLeader ${step.from} to ${step.to}`;
+      return `MoveLeader ${step.from} to ${step.to}${step.why === undefined ? '' : `: ${step.why}`}`;
     case 'ClearAttempt':
       return `ClearAttempt ${names([...step.pods, ...step.volumes])}`;
     case 'Retire':

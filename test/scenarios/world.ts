@@ -155,9 +155,11 @@ const refuse = (line: string, why: string): never => {
 const nodeState = (word: string): SeenNode =>
   word === 'ready' || word === 'gone'
     ? { is: word }
-    : word === 'off'
-      ? { is: 'outOfService' }
-      : { is: 'notReady', since: START - Number(word) * 1_000 };
+    : word === 'cordoned'
+      ? { is: 'ready', cordoned: true }
+      : word === 'off'
+        ? { is: 'outOfService' }
+        : { is: 'notReady', since: START - Number(word) * 1_000 };
 
 const seenPod = (member: string, text: string, shape: Shape): SeenPod => {
   const words = wordsOf(text);
