@@ -1,9 +1,12 @@
 /** Changes of a running cluster: size, pause, and members that go. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { LABELS } from '../../../api/names.ts';
+import type { Resource } from '../../../runtime/ports/kube.ts';
 import {
   claim,
   claimIn,
+  clusterSelector,
   condition,
   conditionOf,
   inMemory,
@@ -20,6 +23,7 @@ import {
 } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet, throughout } from '../eventually.ts';
+import { follow } from '../history.ts';
 import { leaderAndFollower, oneCluster } from '../identity.ts';
 import { inNamespace, type Place, seenKinds } from '../place.ts';
 
@@ -161,27 +165,100 @@ describe('a running cluster', () => {
   );
 
   test(
-    'takes a new minor version one member at a time while clients write',
+    'takes a new minor version one member at a time while clients write, and goes back by the downgrade of etcd',
     inNamespace('upgrade', async (place, t) => {
       await place.apply(claim('demo', { version: OLDER_VERSION }));
       await ready(place, 'demo');
       const before = await oneCluster(place, 'demo', 3);
-      await using writes = await writer(place, 'demo', 20);
-      await place.apply(claim('demo', { version: VERSION }));
-      await eventually(
-        `all run ${VERSION}`,
-        async () => {
-          const { status } = await claimIn(place, 'demo');
-          if (status?.version !== VERSION) notYet(`they run ${status?.version}`);
-        },
-        { deadlineMs: 120_000 },
-      );
+      const to = async (version: string): Promise<void> => {
+        const leader = (await claimIn(place, 'demo')).status?.leader;
+        const order: string[] = [];
+        await using _restarts = await follow(place.kube, seenKinds.pods, place, ({ type, object }) => {
+          if (type === 'DELETED') order.push(object.metadata.labels?.[LABELS.member] ?? '?');
+        });
+        await using writes = await writer(place, 'demo', 20);
+        await place.apply(claim('demo', { version }));
+        await eventually(
+          `all run ${version}`,
+          async () => {
+            const { status } = await claimIn(place, 'demo');
+            if (status?.version !== version) notYet(`they run ${status?.version}`);
+          },
+          { deadlineMs: 180_000 },
+        );
+        await ready(place, 'demo');
+        assert.deepEqual(await oneCluster(place, 'demo', 3), before, 'the same members on the same volumes');
+        const written = await writes.stop();
+        t.diagnostic(`${version}, in order ${order.join(', ')}: ${JSON.stringify(written)}`);
+        assert.equal(order.length, 3, 'each member restarts once');
+        assert.equal(order.at(-1), leader, 'the leader is the last');
+        assert.deepEqual(written.lost, []);
+        assert.ok(written.longestGapMs < 3_000, `clients waited ${written.longestGapMs} ms`);
+      };
+      await to(VERSION);
+      await to(OLDER_VERSION);
+    }),
+  );
+
+  test(
+    'brings every option and resource to what runs, an edit in mid-rollout too, and restarts nobody for a label or another spelling',
+    inNamespace('options', async (place, t) => {
+      const resources = { requests: { cpu: '20m', memory: '64Mi' }, limits: { memory: '512Mi' } };
+      await place.apply(claim('demo', { resources }));
       await ready(place, 'demo');
-      assert.deepEqual(await oneCluster(place, 'demo', 3), before, 'the same members on the same volumes');
-      const written = await writes.stop();
-      t.diagnostic(`writes: ${JSON.stringify(written)}`);
-      assert.deepEqual(written.lost, []);
-      assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
+      const before = uidsOf(await podsOf(place, 'demo'));
+      const options = {
+        quotaBackendBytes: 268_435_456,
+        autoCompactionMode: 'revision',
+        autoCompactionRetention: '1000',
+        snapshotCount: 5_000,
+      } as const;
+      await place.apply(claim('demo', { resources, options: { ...options, snapshotCount: 4_000 } }));
+      await eventually('the first member has another Pod', async () => {
+        const now = uidsOf(await podsOf(place, 'demo'));
+        if (before.every((uid) => now.includes(uid))) notYet('no member has');
+      });
+      const more = { ...resources, limits: { memory: '640Mi' } };
+      await place.apply(claim('demo', { resources: more, options }));
+      await ready(place, 'demo', { deadlineMs: 180_000 });
+      const pods = await podsOf(place, 'demo');
+      for (const { metadata, spec } of pods) {
+        assert.deepEqual(spec?.containers[0]?.resources, more, metadata.name);
+        // What etcd itself says that it starts with.
+        const log = await place.kubectl(['logs', metadata.name]);
+        const said = log.split('\n').find((line) => line.includes('starting an etcd server'));
+        for (const word of [
+          '"quota-backend-bytes":268435456',
+          '"auto-compaction-mode":"revision"',
+          '"auto-compaction-interval":"1µs"',
+          '"snapshot-count":5000',
+        ]) {
+          assert.ok(said?.includes(word), `${metadata.name} runs with ${word}: ${said}`);
+        }
+      }
+      await place.apply(
+        claim('demo', {
+          resources: { ...more, requests: { cpu: '0.02', memory: '65536Ki' } },
+          options,
+          progressDeadlineSeconds: 700,
+          additionalMetadata: { labels: { team: 'a' }, annotations: { note: 'x' } },
+        }),
+      );
+      const labelled = async (wanted: string | undefined): Promise<void> => {
+        const kinds = [seenKinds.pods, seenKinds.persistentvolumeclaims, seenKinds.services] as const;
+        const named = [
+          ...(await Promise.all(kinds.map((kind) => place.list(kind as Resource, clusterSelector('demo'))))).flat(),
+          await place.get(seenKinds.poddisruptionbudgets, 'demo'),
+        ];
+        const wrong = named.filter((object) => object?.metadata?.labels?.team !== wanted);
+        if (wrong.length > 0) notYet(`${wrong.length} of ${named.length} do not say so`);
+      };
+      await eventually('the label is on everything', () => labelled('a'));
+      await place.apply(claim('demo', { resources: more, options }));
+      await eventually('the label is gone again', () => labelled(undefined));
+      await ready(place, 'demo');
+      assert.deepEqual(uidsOf(await podsOf(place, 'demo')), uidsOf(pods), 'nobody was restarted');
+      t.diagnostic(`${(await claimIn(place, 'demo')).status?.leader} leads`);
     }),
   );
 
