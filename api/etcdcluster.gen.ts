@@ -16,6 +16,10 @@ export type EtcdClusterBackupDestinationS3Checksums = 'WhenRequired' | 'WhenSupp
  */
 export type EtcdClusterBackupDestinationS3ServerSideEncryptionMode = 'AES256' | 'aws:kms';
 /**
+ * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+ */
+export type EtcdClusterBootstrapRestoreSourceS3Checksums = 'WhenRequired' | 'WhenSupported';
+/**
  * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, takes the memory of its node and is lost with its Pod: when a majority of Pods is lost at once, all data is.
  */
 export type EtcdClusterStorageMedium = '' | 'Memory';
@@ -224,6 +228,109 @@ export interface EtcdClusterBackup {
    * Where the snapshot is stored.
    */
   destination: EtcdClusterBackupDestination;
+}
+/**
+ * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+ */
+export interface EtcdClusterBootstrapRestoreSourceS3CredentialsSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+ */
+export interface EtcdClusterBootstrapRestoreSourceS3CaBundleSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A bucket of an S3-compatible server.
+ */
+export interface EtcdClusterBootstrapRestoreSourceS3 {
+  /**
+   * URL of the server, such as https://s3.example.org.
+   */
+  endpoint: string;
+  /**
+   * Name of the bucket. It has to exist.
+   */
+  bucket: string;
+  /**
+   * The exact key of the object, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  key: string;
+  /**
+   * Region that requests are signed for; us-east-1 when absent.
+   */
+  region?: string;
+  /**
+   * Address the bucket in the path, not in the host name; true when absent.
+   */
+  forcePathStyle?: boolean;
+  /**
+   * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+   */
+  credentialsSecretRef?: EtcdClusterBootstrapRestoreSourceS3CredentialsSecretRef;
+  /**
+   * ServiceAccount of the Job's Pod where the store knows Pods by it.
+   */
+  serviceAccountName?: string;
+  /**
+   * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+   */
+  caBundleSecretRef?: EtcdClusterBootstrapRestoreSourceS3CaBundleSecretRef;
+  /**
+   * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+   */
+  checksums?: EtcdClusterBootstrapRestoreSourceS3Checksums;
+}
+/**
+ * A PersistentVolumeClaim of the namespace.
+ */
+export interface EtcdClusterBootstrapRestoreSourcePvc {
+  /**
+   * Its name.
+   */
+  claimName: string;
+  /**
+   * The exact path of the file in it, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  subPath: string;
+}
+/**
+ * Where the snapshot lies.
+ */
+export interface EtcdClusterBootstrapRestoreSource {
+  /**
+   * A bucket of an S3-compatible server.
+   */
+  s3?: EtcdClusterBootstrapRestoreSourceS3;
+  /**
+   * A PersistentVolumeClaim of the namespace.
+   */
+  pvc?: EtcdClusterBootstrapRestoreSourcePvc;
+}
+/**
+ * Begin with the data of a snapshot.
+ */
+export interface EtcdClusterBootstrapRestore {
+  /**
+   * Where the snapshot lies.
+   */
+  source: EtcdClusterBootstrapRestoreSource;
+}
+/**
+ * How the cluster begins. Read only once, when it forms; without it the cluster begins empty.
+ */
+export interface EtcdClusterBootstrap {
+  /**
+   * Begin with the data of a snapshot.
+   */
+  restore?: EtcdClusterBootstrapRestore;
 }
 /**
  * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
@@ -588,6 +695,10 @@ export interface EtcdClusterSpec {
    * Snapshots of this cluster at the times of a schedule, the first one as soon as the cluster serves. It becomes an EtcdSnapshotSchedule of the same name.
    */
   backup?: EtcdClusterBackup;
+  /**
+   * How the cluster begins. Read only once, when it forms; without it the cluster begins empty.
+   */
+  bootstrap?: EtcdClusterBootstrap;
   /**
    * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
    */

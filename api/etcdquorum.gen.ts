@@ -7,6 +7,10 @@ import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
  */
 export type EtcdQuorumMedium = '' | 'Memory';
 /**
+ * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+ */
+export type EtcdQuorumRestoreSourceS3Checksums = 'WhenRequired' | 'WhenSupported';
+/**
  * Whether the user makes the Secrets or cert-manager does.
  */
 export type EtcdQuorumTlsClientSource = 'Secret' | 'CertManager';
@@ -42,6 +46,100 @@ export interface EtcdQuorum {
    * What the cluster is. EtcdCluster's status is projected from here.
    */
   status?: EtcdQuorumStatus;
+}
+/**
+ * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+ */
+export interface EtcdQuorumRestoreSourceS3CredentialsSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+ */
+export interface EtcdQuorumRestoreSourceS3CaBundleSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A bucket of an S3-compatible server.
+ */
+export interface EtcdQuorumRestoreSourceS3 {
+  /**
+   * URL of the server, such as https://s3.example.org.
+   */
+  endpoint: string;
+  /**
+   * Name of the bucket. It has to exist.
+   */
+  bucket: string;
+  /**
+   * The exact key of the object, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  key: string;
+  /**
+   * Region that requests are signed for; us-east-1 when absent.
+   */
+  region?: string;
+  /**
+   * Address the bucket in the path, not in the host name; true when absent.
+   */
+  forcePathStyle?: boolean;
+  /**
+   * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+   */
+  credentialsSecretRef?: EtcdQuorumRestoreSourceS3CredentialsSecretRef;
+  /**
+   * ServiceAccount of the Job's Pod where the store knows Pods by it.
+   */
+  serviceAccountName?: string;
+  /**
+   * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+   */
+  caBundleSecretRef?: EtcdQuorumRestoreSourceS3CaBundleSecretRef;
+  /**
+   * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+   */
+  checksums?: EtcdQuorumRestoreSourceS3Checksums;
+}
+/**
+ * A PersistentVolumeClaim of the namespace.
+ */
+export interface EtcdQuorumRestoreSourcePvc {
+  /**
+   * Its name.
+   */
+  claimName: string;
+  /**
+   * The exact path of the file in it, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  subPath: string;
+}
+/**
+ * Where the snapshot lies.
+ */
+export interface EtcdQuorumRestoreSource {
+  /**
+   * A bucket of an S3-compatible server.
+   */
+  s3?: EtcdQuorumRestoreSourceS3;
+  /**
+   * A PersistentVolumeClaim of the namespace.
+   */
+  pvc?: EtcdQuorumRestoreSourcePvc;
+}
+/**
+ * Begin with the data of a snapshot.
+ */
+export interface EtcdQuorumRestore {
+  /**
+   * Where the snapshot lies.
+   */
+  source: EtcdQuorumRestoreSource;
 }
 /**
  * A person's consent to go on from one survivor of this lost cluster.
@@ -176,6 +274,10 @@ export interface EtcdQuorumSpec {
    */
   progressDeadlineSeconds?: number;
   /**
+   * Begin with the data of a snapshot.
+   */
+  restore?: EtcdQuorumRestore;
+  /**
    * A person's consent to go on from one survivor of this lost cluster.
    */
   recovery?: EtcdQuorumRecovery;
@@ -230,6 +332,31 @@ export interface EtcdQuorumBootstrap {
    * The members of the attempt.
    */
   members: EtcdQuorumBootstrapMember[];
+}
+/**
+ * The snapshot that this cluster began with.
+ */
+export interface EtcdQuorumRestored {
+  /**
+   * When the restored cluster had formed.
+   */
+  at: string;
+  /**
+   * Where the snapshot lies.
+   */
+  uri: string;
+  /**
+   * Of the stored bytes.
+   */
+  sha256?: string;
+  /**
+   * Up to which revision its manifest promises the data; 0 where it has none.
+   */
+  revisionBefore: string;
+  /**
+   * Where the restored cluster went on.
+   */
+  revisionAfter: string;
 }
 /**
  * A consent that stood in the claim before the loss, and so is none. Gone once it was taken out of the claim.
@@ -322,15 +449,15 @@ export interface EtcdQuorumRecovered {
   verifiedHash?: string;
 }
 /**
- * What a RecoverQuorum goes on from, and what it has come to.
+ * What a RecoverQuorum or Restore goes on from, and what it has come to.
  */
 export interface EtcdQuorumOperationRecovery {
   /**
-   * Name of the survivor's volume.
+   * Name of the survivor's volume, or URI of the snapshot.
    */
   source: string;
   /**
-   * The cluster that is given up.
+   * The cluster that is given up; empty for a Restore.
    */
   clusterID: string;
   /**
@@ -375,7 +502,7 @@ export interface EtcdQuorumOperation {
    */
   incarnation?: string;
   /**
-   * What a RecoverQuorum goes on from, and what it has come to.
+   * What a RecoverQuorum or Restore goes on from, and what it has come to.
    */
   recovery?: EtcdQuorumOperationRecovery;
   /**
@@ -492,6 +619,10 @@ export interface EtcdQuorumStatus {
    * The one recorded attempt at forming the cluster, fixed in a single write before any Pod or volume exists. Its size is not read again until the cluster ID is known.
    */
   bootstrap?: EtcdQuorumBootstrap;
+  /**
+   * The snapshot that this cluster began with.
+   */
+  restored?: EtcdQuorumRestored;
   /**
    * The present loss of quorum. Gone as soon as there is a quorum again.
    */

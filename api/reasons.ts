@@ -129,6 +129,7 @@ export const REASONS = {
   ClusterUnreachable: 'No member answers the runtime. Check the network between the runtime and the Pods.',
 
   // Snapshots
+  Restoring: 'The cluster begins with the data of a snapshot. Wait; if this stays, read the message.',
   SnapshotStored: 'The snapshot is stored, verified and has its manifest. Nothing to do.',
   SnapshotRunning: 'The snapshot is being taken. Wait; progress stands in the status.',
   SnapshotJobWaiting: 'The Pod of the Job does not start. Read the message.',

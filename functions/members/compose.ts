@@ -64,6 +64,7 @@ const quorum = (request: RunFunctionRequest, claim: Claim): Resource => {
           : { progressDeadlineSeconds: claim.spec.progressDeadlineSeconds }),
         ...tlsAndAuth(claim),
         ...(additionalMetadata === undefined ? {} : { additionalMetadata }),
+        ...(claim.spec.bootstrap?.restore === undefined ? {} : { restore: claim.spec.bootstrap.restore }),
         ...(claim.spec.recovery === undefined ? {} : { recovery: claim.spec.recovery }),
       },
     } satisfies EtcdQuorum,

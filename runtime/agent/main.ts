@@ -9,6 +9,7 @@ import { Command } from 'commander';
 import { createMemberClient } from '../adapters/etcd/member-client.ts';
 import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
+import { fetchCommand } from './fetch-snapshot.ts';
 import { saveSnapshot } from './saved-snapshot.ts';
 import { snapshotCommand } from './snapshot-command.ts';
 
@@ -80,6 +81,14 @@ program
     } finally {
       client.close();
     }
+  });
+
+program
+  .command('fetch')
+  .description('bring the stored snapshot that the environment names onto the new volume, and verify it')
+  .requiredOption('--work <directory>', 'where to work, on the new volume')
+  .action(async ({ work }: { work: string }) => {
+    say({ fetched: await fetchCommand(work, RESULT) });
   });
 
 program

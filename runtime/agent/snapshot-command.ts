@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import { createEtcdClients } from '../adapters/etcd/clients.ts';
-import { createFileStore } from '../adapters/files/file-store.ts';
 import { retentionRules } from '../core/snapshots/schedule-plan.ts';
 import {
   AGENT_PORT,
@@ -15,38 +14,17 @@ import {
   type SnapshotAgentOrder,
 } from '../core/snapshots/snapshot-job.ts';
 import type { AgentReport } from '../core/snapshots/snapshot-plan.ts';
+import { keyIn } from '../core/snapshots/store-access.ts';
 import type { EtcdEndpoint } from '../ports/etcd.ts';
 import { type SnapshotStore, StoreFault, type StoreFaultReason } from '../ports/snapshot-store.ts';
 import { applyRetention, type RetentionOrder } from './apply-retention.ts';
+import { openStore } from './open-store.ts';
 import { type Progress, takeSnapshot } from './take-snapshot.ts';
 
-const STORE_MOUNT = '/snapshots';
 const TERMINATION_LOG = '/dev/termination-log';
 
 /** Another try in this Job would meet the same. */
 const hopeless: ReadonlySet<StoreFaultReason> = new Set(['AccessDenied', 'BucketMissing', 'TakenByOther', 'ClockSkew']);
-
-const openStore = async ({ destination }: SnapshotAgentOrder): Promise<{ store: SnapshotStore; prefix?: string }> => {
-  const { s3, pvc } = destination;
-  if (pvc !== undefined) {
-    // The subPath is mounted, not walked to: the agent sees no other folder of the volume.
-    const name = [pvc.claimName, pvc.subPath].filter((part) => part !== undefined && part !== '').join('/');
-    return { store: createFileStore({ root: STORE_MOUNT, name }) };
-  }
-  if (s3 === undefined) throw new TypeError('the order names no destination');
-  // Most of what the agent loads, and a snapshot to a volume needs none of it.
-  const { createS3Store } = await import('../adapters/s3/s3-store.ts');
-  const { mode, kmsKeyID } = s3.serverSideEncryption ?? {};
-  const store = createS3Store({
-    endpoint: s3.endpoint,
-    bucket: s3.bucket,
-    region: s3.region,
-    forcePathStyle: s3.forcePathStyle,
-    checksums: s3.checksums,
-    ...(mode === undefined ? {} : { encryption: { mode, kmsKeyID } }),
-  });
-  return { store, ...(s3.key === undefined ? {} : { prefix: s3.key }) };
-};
 
 const report = async (value: AgentReport, file: string): Promise<void> => {
   const text = JSON.stringify(value);
@@ -107,7 +85,8 @@ export const snapshotCommand = async (): Promise<number> => {
   const termination = process.env.ETCD_OPERATOR_TERMINATION_LOG ?? TERMINATION_LOG;
   try {
     const endpoint = await memberEndpoint();
-    const { store, prefix } = await openStore(order);
+    const store = await openStore(order.destination);
+    const prefix = keyIn(order.destination);
     try {
       const { uri, key, manifest } = await takeSnapshot(
         { ...order, prefix, schedule: order.schedule?.name },

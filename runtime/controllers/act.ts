@@ -33,6 +33,7 @@ import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
 import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
+import { restore } from './restore.ts';
 import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
 
@@ -776,6 +777,12 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'AbandonRecovery':
     case 'RetireLost':
       return recover(scene, step);
+    case 'BeginRestore':
+    case 'SeedFromSnapshot':
+    case 'AdvanceRestore':
+    case 'CompleteRestore':
+    case 'AbandonRestore':
+      return restore(scene, step);
     case 'GrowVolumes':
       return growVolumes(scene, step.volumes);
     case 'LetGo':

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { incarnationName, LABELS } from '../../api/names.ts';
 import { incarnationRefs, memberVolume } from '../core/member-pod.ts';
-import { seedPod, seedPodName } from '../core/seeding.ts';
-import type { Step } from '../core/steps.ts';
+import { type SeedSource, seedPod, seedPodName } from '../core/seeding.ts';
+import type { ObjectName, Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { isFault, resources } from '../ports/kube.ts';
 import {
@@ -60,7 +60,15 @@ const advance = async (scene: Scene, step: Extract<Step, { do: 'AdvanceRecovery'
   return DONE;
 };
 
-const seed = async (scene: Scene, step: Extract<Step, { do: 'Seed' }>): Promise<Outcome> => {
+export type SeedOf = {
+  readonly member: ObjectName;
+  readonly incarnation: string;
+  readonly clusterToken: string;
+  readonly source: SeedSource;
+};
+
+/** References, then the volume, then the Pod that fills it. */
+export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
   const { world, seen, decision } = scene;
   const { quorum } = decision.situation;
   const member = seen.members.find(({ uid }) => uid === step.member.uid);
@@ -103,8 +111,7 @@ const seed = async (scene: Scene, step: Extract<Step, { do: 'Seed' }>): Promise<
       spec,
       token: step.incarnation,
       clusterToken: step.clusterToken,
-      source: { from: 'survivor', volume: step.source },
-      sourceClusterID: step.clusterID,
+      source: step.source,
       credentials: auth?.enabled === true ? auth.rootCredentialsSecretName : undefined,
       agentImage,
       clusterUID,
@@ -238,7 +245,7 @@ export const recover = async (scene: Scene, step: RecoveryStep): Promise<Outcome
     case 'AdvanceRecovery':
       return advance(scene, step);
     case 'Seed':
-      return seed(scene, step);
+      return seed(scene, { ...step, source: { from: 'survivor', volume: step.source, clusterID: step.clusterID } });
     case 'CompleteRecovery':
       await complete(scene, step);
       return DONE;

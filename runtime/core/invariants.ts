@@ -345,6 +345,28 @@ const recoveredWithConsent: Invariant = {
   },
 };
 
+const restoredOnce: Invariant = {
+  name: 'a snapshot is restored only into a cluster that has never existed, and onto one volume that holds nothing else',
+  broken: (s, step) => {
+    const restoring = ['BeginRestore', 'SeedFromSnapshot', 'AdvanceRestore', 'CompleteRestore', 'AbandonRestore'];
+    if (!restoring.includes(step.do)) return undefined;
+    if (s.latch !== undefined) return `it has existed as ${s.latch}`;
+    const operation = s.quorum?.status.operation;
+    const things = s.slots.flatMap(({ member }) => [...member.pods, ...member.volumes]);
+    if (step.do === 'BeginRestore') {
+      if (operation !== undefined) return `${operation.kind} is in flight`;
+      return things.length === 0 ? undefined : `${things.map(({ name }) => name).join(', ')} still exist`;
+    }
+    if (operation?.kind !== 'Restore') return 'no restore is recorded';
+    const served = s.slots.flatMap(({ member }) => member.pods).find((pod) => pod.verifiedContainer !== undefined);
+    if (step.do === 'AbandonRestore') return served === undefined ? undefined : `${served.name} has served clients`;
+    const own = incarnationName(operation.target ?? '', operation.incarnation ?? '');
+    const other = things.find(({ name }) => name !== own && name !== `${own}-seed`);
+    if (other !== undefined) return `${other.name} stands beside it`;
+    return step.do === 'CompleteRestore' && operation.step !== 'starting' ? 'nothing was restored yet' : undefined;
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
@@ -353,6 +375,7 @@ export const INVARIANTS: readonly Invariant[] = [
   provenBeforeServing,
   volumesKept,
   nothingForgotten,
+  restoredOnce,
   dataReadable,
   recoveredWithConsent,
 ];

@@ -17,6 +17,7 @@ import { operation } from './rules/operation.ts';
 import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
 import { recovery, retireLost } from './rules/recovery.ts';
 import { pause, revive } from './rules/restart.ts';
+import { restore } from './rules/restore.ts';
 import { grow, relabel, remake, roll, starting } from './rules/rollout.ts';
 import type { Rule } from './rules/rule.ts';
 import { space, spaceExhausted } from './rules/space.ts';
@@ -38,6 +39,7 @@ export const RULES: readonly Rule[] = [
   release,
   record,
   certificates,
+  restore,
   bootstrap,
   recovery,
   impostor,

@@ -410,6 +410,7 @@ const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQ
   const { step, rule } = decision;
   if (s.latch === undefined) {
     if (step.do === 'AskHuman') return 'Failed';
+    if (rule === 'restore' && s.quorum?.status.operation !== undefined) return 'Bootstrapping';
     return s.quorum?.status.bootstrap === undefined ? (replicas === 0 ? 'Paused' : 'Pending') : 'Bootstrapping';
   }
   if (replicas === 0) return 'Paused';
@@ -488,15 +489,17 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
               reason: 'RollingOut',
               message: `${s.held.length - behind} of ${s.held.length} members run what the claim asks for`,
             }
-          : phase === 'Pending' || phase === 'Bootstrapping'
-            ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
-              { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
-            : underway !== undefined && phase !== 'QuorumLost'
-              ? underway
-              : // An election, or a call that ran into its deadline: what is said of the members says more.
-                step.do === 'Wait' && (decision.rule !== 'unknowns' || serving === 0)
-                ? { reason: step.reason, message: step.message }
-                : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+          : decision.rule === 'restore' && step.do === 'Wait'
+            ? { reason: step.reason, message: step.message }
+            : phase === 'Pending' || phase === 'Bootstrapping'
+              ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
+                { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
+              : underway !== undefined && phase !== 'QuorumLost'
+                ? underway
+                : // An election, or a call that ran into its deadline: what is said of the members says more.
+                  step.do === 'Wait' && (decision.rule !== 'unknowns' || serving === 0)
+                  ? { reason: step.reason, message: step.message }
+                  : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
 
   // All of them, in one pass: one call that ran into its deadline is nothing to tell anybody.
   const cutOff =

@@ -1,8 +1,8 @@
 /**
  * Fills the volume of a new incarnation before its member starts: a one-shot Pod that takes what a source holds, makes a
- * snapshot of it, and restores that under the new name. The source is the volume of a survivor; nothing is ever written to it.
+ * snapshot of it where it is none yet, and restores that under the new name. Nothing is ever written to the source.
  */
-import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1.js';
+import type { Container, Pod, ResourceRequirements, Volume } from 'kubernetes-types/core/v1.js';
 import type { EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
 import {
   ANNOTATIONS,
@@ -16,6 +16,7 @@ import {
   SEED_ROLE,
 } from '../../api/names.ts';
 import { controlledBy } from './member-pod.ts';
+import { type StoreLocation, storeAccess } from './snapshots/store-access.ts';
 
 /** Where the agent is in the runtime's image. */
 export const AGENT = ['/usr/local/bin/node', '/opt/etcd-operator/lib/agent.mjs'] as const;
@@ -26,11 +27,15 @@ export const AGENT = ['/usr/local/bin/node', '/opt/etcd-operator/lib/agent.mjs']
  */
 export const REVISION_BUMP = 1_000_000_000n;
 
-export type SeedSource = {
-  readonly from: 'survivor';
-  /** Name of the survivor's volume, and of the data directory on it. */
-  readonly volume: string;
-};
+export type SeedSource =
+  | {
+      readonly from: 'survivor';
+      /** Name of the survivor's volume, and of the data directory on it. */
+      readonly volume: string;
+      /** The cluster that its data must be of. */
+      readonly clusterID: string;
+    }
+  | { readonly from: 'snapshot'; readonly location: StoreLocation };
 
 export type Seeding = {
   readonly namespace: string;
@@ -41,13 +46,14 @@ export type Seeding = {
   /** etcd's initial-cluster-token of the cluster that begins here; a new one, so that its ID is new. */
   readonly clusterToken: string;
   readonly source: SeedSource;
-  /** The cluster that the source's data must be of. */
-  readonly sourceClusterID: string;
   /** Secret with root's password, where etcd asks even the operator to log in. */
   readonly credentials: string | undefined;
   readonly agentImage: string;
   readonly clusterUID: string | undefined;
 };
+
+/** The environment variable in which the agent finds what to restore, as JSON. No secret is in it. */
+export const RESTORE_ORDER = 'ETCD_OPERATOR_RESTORE';
 
 export const seedPodName = (member: string, token: string): string => `${incarnationName(member, token)}-seed`;
 
@@ -64,6 +70,74 @@ const AGENT_RESOURCES: ResourceRequirements = {
   limits: { memory: '256Mi' },
 };
 
+type Agent = (step: string, args: readonly string[], mounts: Container['volumeMounts']) => Container;
+type Server = (step: string, command: readonly string[]) => Container;
+type Filled = { readonly steps: readonly Container[]; readonly volumes: readonly Volume[] };
+
+const DATA = { name: DATA_VOLUME, mountPath: DATA_MOUNT };
+
+const fromSurvivor = (
+  { spec, credentials }: Seeding,
+  source: Extract<SeedSource, { from: 'survivor' }>,
+  { agent, server }: { readonly agent: Agent; readonly server: Server },
+): Filled => {
+  // The mount, not the claim: a volume attached read-only cannot replay the journal of its file system.
+  const old = { name: SOURCE_VOLUME, mountPath: SOURCE_MOUNT, readOnly: true };
+  const save = agent('save', ['--endpoint', LOCAL_CLIENT, '--work', WORK, '--cluster-id', source.clusterID], [DATA]);
+  const quota = spec.options?.quotaBackendBytes;
+  return {
+    steps: [
+      agent('copy', ['--from', `${SOURCE_MOUNT}/${source.volume}`, '--work', WORK], [old, DATA]),
+      {
+        // Runs on the copy, beside the steps that follow. It throws every other member out of its copy: that is why
+        // it hears nobody but this Pod, and ends with it.
+        ...server('survivor', [
+          '/usr/local/bin/etcd',
+          `--name=${source.volume}`,
+          `--data-dir=${WORK}/copy`,
+          '--force-new-cluster',
+          `--listen-client-urls=${LOCAL_CLIENT}`,
+          `--advertise-client-urls=${LOCAL_CLIENT}`,
+          `--listen-peer-urls=${LOCAL_PEER}`,
+          `--initial-advertise-peer-urls=${LOCAL_PEER}`,
+          `--initial-cluster=${source.volume}=${LOCAL_PEER}`,
+          // Without it, a database above the default would raise an alarm that the restored one would inherit.
+          ...(quota === undefined ? [] : [`--quota-backend-bytes=${quota}`]),
+        ]),
+        restartPolicy: 'Always',
+      },
+      credentials === undefined
+        ? save
+        : {
+            ...save,
+            env: [
+              { name: 'ETCD_USERNAME', value: 'root' },
+              { name: 'ETCD_PASSWORD', valueFrom: { secretKeyRef: { name: credentials, key: 'password' } } },
+            ],
+          },
+    ],
+    volumes: [{ name: SOURCE_VOLUME, persistentVolumeClaim: { claimName: source.volume } }],
+  };
+};
+
+const fromSnapshot = (
+  { spec }: Seeding,
+  source: Extract<SeedSource, { from: 'snapshot' }>,
+  { agent }: { readonly agent: Agent },
+): Filled => {
+  const store = storeAccess(source.location, true);
+  const order = { source: source.location, version: spec.version };
+  return {
+    steps: [
+      {
+        ...agent('fetch', ['--work', WORK], [DATA, ...store.mounts]),
+        env: [{ name: RESTORE_ORDER, value: JSON.stringify(order) }, ...store.env],
+      },
+    ],
+    volumes: store.volumes,
+  };
+};
+
 export const seedPod = (of: Seeding): Pod => {
   const { spec, member, token, namespace, source } = of;
   const { metadata, spec: pod } = spec.template;
@@ -71,8 +145,6 @@ export const seedPod = (of: Seeding): Pod => {
   const etcd = pod.containers.find((container) => container.name === CONTAINER);
   const { securityContext } = etcd ?? {};
   const data = { name: DATA_VOLUME, mountPath: DATA_MOUNT };
-  // The mount, not the claim: a volume attached read-only cannot replay the journal of its file system.
-  const old = { name: SOURCE_VOLUME, mountPath: SOURCE_MOUNT, readOnly: true };
   const agent = (step: string, args: readonly string[], mounts: Container['volumeMounts']): Container => ({
     name: step,
     image: of.agentImage,
@@ -94,8 +166,8 @@ export const seedPod = (of: Seeding): Pod => {
     volumeMounts: [data],
   });
   const url = peerURL(spec.clusterName, namespace, name, spec.tls?.peer === undefined ? 'http' : 'https');
-  const save = agent('save', ['--endpoint', LOCAL_CLIENT, '--work', WORK, '--cluster-id', of.sourceClusterID], [data]);
-  const quota = spec.options?.quotaBackendBytes;
+  const filled =
+    source.from === 'survivor' ? fromSurvivor(of, source, { agent, server }) : fromSnapshot(of, source, { agent });
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -125,34 +197,7 @@ export const seedPod = (of: Seeding): Pod => {
       ...(pod.priorityClassName === undefined ? {} : { priorityClassName: pod.priorityClassName }),
       ...(pod.imagePullSecrets === undefined ? {} : { imagePullSecrets: pod.imagePullSecrets }),
       initContainers: [
-        agent('copy', ['--from', `${SOURCE_MOUNT}/${source.volume}`, '--work', WORK], [old, data]),
-        {
-          // Runs on the copy, beside the steps that follow. It throws every other member out of its copy: that is why
-          // it hears nobody but this Pod, and ends with it.
-          ...server('survivor', [
-            '/usr/local/bin/etcd',
-            `--name=${source.volume}`,
-            `--data-dir=${WORK}/copy`,
-            '--force-new-cluster',
-            `--listen-client-urls=${LOCAL_CLIENT}`,
-            `--advertise-client-urls=${LOCAL_CLIENT}`,
-            `--listen-peer-urls=${LOCAL_PEER}`,
-            `--initial-advertise-peer-urls=${LOCAL_PEER}`,
-            `--initial-cluster=${source.volume}=${LOCAL_PEER}`,
-            // Without it, a database above the default would raise an alarm that the restored one would inherit.
-            ...(quota === undefined ? [] : [`--quota-backend-bytes=${quota}`]),
-          ]),
-          restartPolicy: 'Always',
-        },
-        of.credentials === undefined
-          ? save
-          : {
-              ...save,
-              env: [
-                { name: 'ETCD_USERNAME', value: 'root' },
-                { name: 'ETCD_PASSWORD', valueFrom: { secretKeyRef: { name: of.credentials, key: 'password' } } },
-              ],
-            },
+        ...filled.steps,
         server('restore', [
           '/usr/local/bin/etcdutl',
           'snapshot',
@@ -168,10 +213,7 @@ export const seedPod = (of: Seeding): Pod => {
         ]),
       ],
       containers: [agent('report', ['--work', WORK, '--to', `${DATA_MOUNT}/${name}`], [data])],
-      volumes: [
-        { name: SOURCE_VOLUME, persistentVolumeClaim: { claimName: source.volume } },
-        { name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } },
-      ],
+      volumes: [...filled.volumes, { name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } }],
     },
   };
 };

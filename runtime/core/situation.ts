@@ -112,7 +112,9 @@ const tokenOf = (seen: Observed, member: string, { name, peerURLs }: EtcdMember)
  */
 const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undefined): string | undefined => {
   const { operation, bootstrap } = seen.quorum?.status ?? {};
-  if (operation?.kind === 'AddMember' && operation.target === member.name) return operation.incarnation;
+  if ((operation?.kind === 'AddMember' || operation?.kind === 'Restore') && operation.target === member.name) {
+    return operation.incarnation;
+  }
   if (operation?.kind === 'RecoverQuorum' && operation.target === member.name) {
     return operation.step === 'fencing'
       ? operation.recovery?.source.slice(member.name.length + 1)

@@ -5,6 +5,7 @@
 import type { Reason } from '../../api/reasons.ts';
 import type { EtcdAlarm } from '../ports/etcd.ts';
 import type { Trust } from './certificates.ts';
+import type { StoreLocation } from './snapshots/store-access.ts';
 
 export type ObjectName = { readonly name: string; readonly uid: string };
 
@@ -27,7 +28,7 @@ export type Placement = {
   readonly makeVolume: boolean;
 };
 
-export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember' | 'RecoverQuorum';
+export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember' | 'RecoverQuorum' | 'Restore';
 
 /** Written before the first membership call, with a resource-version check. The token of a new member is drawn here. */
 export type BeginOperation = {
@@ -199,6 +200,30 @@ export type Step =
       readonly pods: readonly ObjectName[];
       readonly volumes: readonly ObjectName[];
     }
+  /** Written before anything is made, with a resource-version check; the token of the first incarnation is drawn here. */
+  | { readonly do: 'BeginRestore'; readonly target: string; readonly uri: string }
+  /** References, then the volume, then the Pod that fills it from a stored snapshot; names are fixed, so repeats collide. */
+  | {
+      readonly do: 'SeedFromSnapshot';
+      readonly member: ObjectName;
+      readonly incarnation: string;
+      readonly location: StoreLocation;
+      /** etcd's initial-cluster-token of the cluster that begins here. */
+      readonly clusterToken: string;
+    }
+  /** One status write: what was fetched, verified and restored. */
+  | { readonly do: 'AdvanceRestore'; readonly revision: bigint; readonly snapshot: string }
+  /** One status write: the cluster ID, which is the latch, and what was restored. */
+  | { readonly do: 'CompleteRestore'; readonly clusterID: string; readonly revision: bigint }
+  /** Takes away what the restore made, Pods first, and clears its record once nothing is left. */
+  | {
+      readonly do: 'AbandonRestore';
+      readonly why: string;
+      readonly pods: readonly ObjectName[];
+      readonly volumes: readonly ObjectName[];
+      readonly done: boolean;
+    }
+
   /** Deletes volumes of a lost cluster, or releases them where the claim says Retain, once all members agree on their data. */
   | { readonly do: 'RetireLost'; readonly volumes: readonly (ObjectName & { readonly retain: boolean })[] }
 

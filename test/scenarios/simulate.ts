@@ -181,6 +181,8 @@ export type World = {
   /** Clusters that a person gave up. */
   givenUp: string[];
   /** Seeding Pods fail, in these words. */
+  /** Whether claims say that they begin with a snapshot. */
+  restoring: boolean;
   seedTrouble: string | undefined;
 };
 
@@ -212,6 +214,7 @@ export const emptyWorld = (): World => ({
   slow: false,
   served: [],
   givenUp: [],
+  restoring: false,
   seedTrouble: undefined,
 });
 
@@ -420,21 +423,26 @@ const stopContainer = (pod: SimPod, exit: Exit | undefined): void => {
   pod.ready = false;
 };
 
+/** A snapshot in a store, and what it holds. */
+const STORED = 'pvc://backups/orders.db';
+const STORED_DISK = { clusterID: 'of the snapshot', revision: 42n };
+
 /** What the seeding Pod's containers do together: a copy, a snapshot of it, and that restored under a new identity. */
 const fillVolume = (w: World, pod: SimPod, seed: NonNullable<SimPod['seed']>): void => {
   const source = w.volumes.find(({ name }) => name === seed.source);
   const target = w.volumes.find(({ name }) => name === seed.to);
   if (seed.done || target?.bound !== true) return;
-  if (source?.disk === undefined || w.seedTrouble !== undefined) {
+  const from = seed.source === STORED ? STORED_DISK : source?.disk;
+  if (from === undefined || w.seedTrouble !== undefined) {
     pod.phase = 'Failed';
     return;
   }
-  const lost = source.disk.clusterID;
+  const lost = from.clusterID;
   const busy = w.pods.find((one) => runs(one) && one.seed === undefined && diskOf(w, one)?.clusterID === lost);
   if (busy !== undefined) throw new Violation(`${busy.name} of the lost cluster runs while another is made from it`);
   const id = hash(`${seed.token}|${seed.to}`);
   const memberID = hash(`${seed.token}|member|${seed.to}`);
-  const revision = source.disk.revision + REVISION_BUMP;
+  const revision = from.revision + REVISION_BUMP;
   const url = peerURL(CLUSTER, NAMESPACE, seed.to);
   const members: EtcdMember[] = [{ id: memberID, name: seed.to, peerURLs: [url], clientURLs: [], isLearner: false }];
   w.etcd = [...w.etcd.filter((etcd) => etcd.id !== id)];
@@ -526,6 +534,7 @@ export const turnCrossplane = (w: World): void => {
     version,
     medium: claim.shape.medium,
     ...(claim.recovery === undefined ? {} : { recovery: claim.recovery }),
+    ...(w.restoring ? { restore: { source: { pvc: { claimName: 'backups', subPath: 'orders.db' } } } } : {}),
   };
   if (w.quorum === undefined) {
     w.quorum = { uid: draw(w, 'quorum'), version: 1, generation: 1, controllerUID: claim.uid, spec, status: {} };
@@ -615,7 +624,11 @@ const seenSeedOf = (w: World, pod: SimPod): SeenSeed => ({
     pod.phase !== 'Succeeded'
       ? undefined
       : JSON.stringify({
-          revision: String(w.volumes.find(({ name }) => name === pod.seed?.source)?.disk?.revision ?? 0n),
+          revision: String(
+            pod.seed?.source === STORED
+              ? STORED_DISK.revision
+              : (w.volumes.find(({ name }) => name === pod.seed?.source)?.disk?.revision ?? 0n),
+          ),
           sha256: 'a'.repeat(64),
           snapshotBytes: 1,
         }),
@@ -945,7 +958,7 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
 function* seedVolume(
   w: World,
   decision: Decision,
-  step: Extract<Step, { do: 'Seed' }>,
+  step: Pick<Extract<Step, { do: 'Seed' }>, 'member' | 'incarnation' | 'source' | 'clusterToken'>,
 ): Generator<void, StepFault | undefined> {
   const member = w.members.find(({ uid }) => uid === step.member.uid);
   if (member === undefined) return undefined;
@@ -1273,6 +1286,60 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       if (member !== undefined) member.claimedPod = operation?.recovery?.source;
       yield;
       w.givenUp = w.givenUp.filter((id) => id !== operation?.recovery?.clusterID);
+      writeQuorum(w, decision, rest);
+      return undefined;
+    }
+    case 'BeginRestore':
+      changeQuorum(w, decision, {
+        operation: {
+          id: draw(w, 'op'),
+          kind: 'Restore',
+          target: step.target,
+          step: 'filling',
+          since: new Date(w.now).toISOString(),
+          incarnation: drawToken(w),
+          recovery: { source: step.uri, clusterID: '', revision: '0' },
+        },
+      });
+      return undefined;
+    case 'SeedFromSnapshot':
+      return yield* seedVolume(w, decision, { ...step, source: STORED });
+    case 'AdvanceRestore': {
+      const operation = situation.quorum?.status.operation;
+      if (operation?.recovery === undefined) return undefined;
+      const recovery = { ...operation.recovery, revision: String(step.revision) };
+      changeQuorum(w, decision, { operation: { ...operation, step: 'starting', recovery } });
+      return undefined;
+    }
+    case 'CompleteRestore': {
+      const { operation, ...rest } = situation.quorum?.status ?? {};
+      if (operation?.recovery === undefined) return undefined;
+      const { source: uri, revision: revisionBefore } = operation.recovery;
+      const at = new Date(w.now).toISOString();
+      const restored = { at, uri, revisionBefore, revisionAfter: String(step.revision) };
+      writeQuorum(w, decision, { ...rest, clusterID: step.clusterID, restored });
+      return undefined;
+    }
+    case 'AbandonRestore': {
+      const operation = situation.quorum?.status.operation;
+      if (operation !== undefined && operation.step !== 'abandoned' && !step.done) {
+        changeQuorum(w, decision, { operation: { ...operation, step: 'abandoned' } });
+        yield;
+      }
+      for (const { uid } of step.pods) {
+        const pod = w.pods.find((one) => one.uid === uid);
+        if (pod !== undefined) pod.deleting = true;
+        yield;
+      }
+      for (const volume of step.volumes) {
+        deleteVolume(w, volume);
+        yield;
+      }
+      if (!step.done) return undefined;
+      const member = w.members.find(({ name }) => name === operation?.target);
+      if (member !== undefined) member.claimedPod = undefined;
+      yield;
+      const { operation: _gone, ...rest } = situation.quorum?.status ?? {};
       writeQuorum(w, decision, rest);
       return undefined;
     }

@@ -148,6 +148,16 @@ export const told = (step: Step): string => {
       return `CompleteRecovery as ${step.clusterID} at ${step.revision}`;
     case 'AbandonRecovery':
       return `AbandonRecovery ${names([...step.pods, ...step.volumes])}: ${step.why}`;
+    case 'BeginRestore':
+      return `BeginRestore of ${step.uri} on ${step.target}`;
+    case 'SeedFromSnapshot':
+      return `SeedFromSnapshot ${step.member.name}-${step.incarnation}`;
+    case 'AdvanceRestore':
+      return `AdvanceRestore at revision ${step.revision}`;
+    case 'CompleteRestore':
+      return `CompleteRestore as ${step.clusterID} at ${step.revision}`;
+    case 'AbandonRestore':
+      return `AbandonRestore ${names([...step.pods, ...step.volumes])}${step.done ? 'nothing is left' : ''}: ${step.why}`;
     case 'RetireLost':
       return `RetireLost ${names(step.volumes)}`;
     case 'LetGo':
@@ -377,6 +387,9 @@ export const play = (w: World, directive: string): string => {
       turnCrossplane(w);
       return 'ok';
     }
+    case 'restore':
+      w.restoring = true;
+      return 'ok';
     case 'seeding':
       w.seedTrouble = words.has('off') ? undefined : first;
       return 'ok';

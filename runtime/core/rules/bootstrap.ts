@@ -15,7 +15,7 @@ const FORMING_RECHECK_MS = 100;
 /** Longest that a complete set of running members may be without a leader before the attempt counts as failed. */
 const NO_LEADER_MS = 120_000;
 
-const clearing = (s: Situation, why: string): Step | undefined => {
+export const clearing = (s: Situation, why: string): Step | undefined => {
   const pods = allPods(s);
   const volumes = allVolumes(s);
   if (pods.length + volumes.length === 0) return undefined;
@@ -68,7 +68,7 @@ const isOfAttempt = ({ members }: EtcdQuorumBootstrap, name: string): boolean =>
  * not live: a given up attempt, or one that a majority of its Pods has left, holds nothing that a client wrote, and
  * would be latched only to be mourned.
  */
-const formed = (s: Situation, attempt: EtcdQuorumBootstrap | undefined): Step | undefined => {
+export const formed = (s: Situation, attempt: EtcdQuorumBootstrap | undefined): Step | undefined => {
   const pods = allPods(s);
   const reports = (pod: SeenPod): string[] =>
     pod.etcd.known && pod.etcd.value.leaderId !== undefined ? [pod.etcd.value.clusterId] : [];

@@ -6,6 +6,7 @@ import type { EtcdSnapshotScheduleSpec } from '../../../api/etcdsnapshotschedule
 import { API_VERSION, GROUP } from '../../../api/names.ts';
 import { AGENT } from '../seeding.ts';
 import type { MemberAccess, SeenSource } from './snapshot-plan.ts';
+import { storeAccess } from './store-access.ts';
 
 /** On the Job and its Pod: name of the EtcdSnapshot. Never a label that a Service of the cluster selects. */
 export const SNAPSHOT_LABEL = `${GROUP}/snapshot`;
@@ -19,8 +20,6 @@ export const AGENT_PORT = 8080;
 /** Exit code of a failure that another try would only repeat. */
 export const HOPELESS = 3;
 
-const STORE_MOUNT = '/snapshots';
-const CA_MOUNT = '/etc/etcd-operator/store-ca';
 /** `server/ca.crt`, `client/tls.crt` and `client/tls.key`, each where the cluster has it. */
 export const MEMBER_TLS_MOUNT = '/etc/etcd-operator/members';
 export const ROOT_PASSWORD_VARIABLE = 'ETCD_PASSWORD';
@@ -64,7 +63,8 @@ export type SnapshotJobOf = {
 };
 
 export const snapshotJob = (of: SnapshotJobOf): Job => {
-  const { s3, pvc } = of.spec.destination;
+  const { s3 } = of.spec.destination;
+  const store = storeAccess(of.spec.destination, false);
   const labels = {
     'app.kubernetes.io/name': 'etcd-snapshot',
     'app.kubernetes.io/managed-by': 'etcd-operator',
@@ -79,21 +79,12 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
     ...(of.schedule === undefined ? {} : { schedule: of.schedule }),
   };
   const { caSecret, clientSecret, rootSecret } = of.access;
-  const secret = s3?.credentialsSecretRef?.name;
   const env: EnvVar[] = [
     { name: ORDER_VARIABLE, value: JSON.stringify(order) },
-    ...(secret === undefined
-      ? []
-      : ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'].map((key) => ({
-          name: key,
-          valueFrom: {
-            secretKeyRef: { name: secret, key, ...(key === 'AWS_SESSION_TOKEN' ? { optional: true } : {}) },
-          },
-        }))),
+    ...store.env,
     ...(rootSecret === undefined
       ? []
       : [{ name: ROOT_PASSWORD_VARIABLE, valueFrom: { secretKeyRef: { name: rootSecret, key: 'password' } } }]),
-    ...(s3?.caBundleSecretRef === undefined ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${CA_MOUNT}/ca.crt` }]),
   ];
   const memberTls = [
     ...(caSecret === undefined ? [] : [{ folder: 'server', secretName: caSecret, keys: ['ca.crt'] }]),
@@ -107,31 +98,14 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
       mountPath: `${MEMBER_TLS_MOUNT}/${folder}`,
       readOnly: true,
     })),
-    ...(pvc === undefined
-      ? []
-      : [
-          {
-            name: 'store',
-            mountPath: STORE_MOUNT,
-            ...(pvc.subPath === undefined ? {} : { subPath: pvc.subPath }),
-          },
-        ]),
-    ...(s3?.caBundleSecretRef === undefined ? [] : [{ name: 'store-ca', mountPath: CA_MOUNT, readOnly: true }]),
+    ...store.mounts,
   ];
   const volumes: Volume[] = [
     ...memberTls.map(({ folder, secretName, keys }) => ({
       name: `members-${folder}`,
       secret: { secretName, items: keys.map((key) => ({ key, path: key })) },
     })),
-    ...(pvc === undefined ? [] : [{ name: 'store', persistentVolumeClaim: { claimName: pvc.claimName } }]),
-    ...(s3?.caBundleSecretRef === undefined
-      ? []
-      : [
-          {
-            name: 'store-ca',
-            secret: { secretName: s3.caBundleSecretRef.name, items: [{ key: 'ca.crt', path: 'ca.crt' }] },
-          },
-        ]),
+    ...store.volumes,
   ];
   return {
     apiVersion: 'batch/v1',

@@ -1,0 +1,114 @@
+/** `agent fetch`: a stored snapshot onto the volume of the member that is made from it, checked before anything uses it. */
+import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RESTORE_ORDER } from '../core/seeding.ts';
+import { manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
+import { keyIn, type StoreLocation } from '../core/snapshots/store-access.ts';
+import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
+import { sync } from './copied-data.ts';
+import { openStore } from './open-store.ts';
+import { readManifest } from './take-snapshot.ts';
+import { verifiedDatabase } from './verified-database.ts';
+
+export type FetchOrder = {
+  readonly source: StoreLocation;
+  /** The etcd version that is to start on it, `3.6.16`. */
+  readonly version: string;
+};
+
+/** The snapshot must not be restored: what it is, and what to do. */
+export class Unrestorable extends Error {
+  override readonly name = 'Unrestorable';
+}
+
+export type Fetched = {
+  /** Decimal; 0 where there is no manifest that tells. */
+  readonly revision: string;
+  readonly version: string | undefined;
+  readonly clusterID: string | undefined;
+  readonly sha256: string;
+  readonly snapshotBytes: number;
+};
+
+const minorOf = (version: string): readonly [number, number] => {
+  const [major, minor] = version.split('.').map(Number);
+  return [major ?? 0, minor ?? 0];
+};
+
+/** Data of a newer minor holds what an older etcd cannot read. */
+const isNewer = (a: string, b: string): boolean => {
+  const [majorA, minorA] = minorOf(a);
+  const [majorB, minorB] = minorOf(b);
+  return majorA > majorB || (majorA === majorB && minorA > minorB);
+};
+
+const manifestOf = async (store: SnapshotStore, key: string): Promise<SnapshotManifest | undefined> =>
+  (await store.find(manifestKey(key))) === undefined ? undefined : readManifest(store, key);
+
+/** Throws {@link Unrestorable} or a {@link StoreFault}; nothing bears the name `snapshot.db` before all of it was checked. */
+export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, work: string): Promise<Fetched> => {
+  const key = keyIn(order.source);
+  if (key === undefined || key === '') throw new Unrestorable('the source names no object; give its exact key or path');
+  await mkdir(work, { recursive: true, mode: 0o700 });
+  await rm(join(work, 'restored'), { recursive: true, force: true });
+  const stored = await store.find(key);
+  if (stored === undefined) throw new StoreFault('NotFound', `restore ${store.uri(key)}`, 'there is no such object');
+  const manifest = await manifestOf(store, key);
+  if (manifest !== undefined) {
+    if (String(stored.sizeBytes) !== manifest.sizeBytes) {
+      throw new Unrestorable(
+        `${store.uri(key)} has ${stored.sizeBytes} bytes, its manifest says ${manifest.sizeBytes}: it was altered or cut; take another snapshot`,
+      );
+    }
+    if (isNewer(manifest.etcdVersion, order.version)) {
+      throw new Unrestorable(
+        `${store.uri(key)} was taken from etcd ${manifest.etcdVersion} and cannot be read by ${order.version}: set spec.version to ${manifest.etcdVersion}`,
+      );
+    }
+  }
+  const { bavail, bsize } = await statfs(work);
+  const needed = 2 * Number(stored.sizeBytes);
+  if (bavail * bsize < needed) {
+    throw new Unrestorable(
+      `the new volume has ${bavail * bsize} bytes free, ${needed} are needed for the snapshot and the restored data: raise spec.storage.size`,
+    );
+  }
+
+  const part = join(work, 'snapshot.db.part');
+  const database = verifiedDatabase(store.read(key));
+  const file = await open(part, 'w', 0o600);
+  try {
+    for await (const bytes of database.bytes) await file.writeFile(bytes);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  const { sizeBytes, sha256 } = database.summary();
+  if (manifest !== undefined && sha256 !== manifest.sha256) {
+    throw new Unrestorable(
+      `${store.uri(key)} has SHA-256 ${sha256}, its manifest says ${manifest.sha256}: it was altered; take another snapshot`,
+    );
+  }
+  await rename(part, join(work, 'snapshot.db'));
+  await sync(work);
+  return {
+    revision: manifest?.revision ?? '0',
+    version: manifest?.etcdVersion,
+    clusterID: manifest?.clusterID,
+    sha256,
+    snapshotBytes: Number(sizeBytes),
+  };
+};
+
+export const fetchCommand = async (work: string, result: string): Promise<Fetched> => {
+  const order = JSON.parse(process.env[RESTORE_ORDER] ?? 'null') as FetchOrder | null;
+  if (order === null) throw new Error(`${RESTORE_ORDER} holds no order: this step belongs to a seeding Pod`);
+  const store = await openStore(order.source);
+  try {
+    const fetched = await fetchSnapshot(order, store, work);
+    await writeFile(join(work, result), JSON.stringify(fetched));
+    return fetched;
+  } finally {
+    store.close();
+  }
+};

@@ -1,0 +1,20 @@
+/** The store that a claim or a snapshot names, as it is mounted and configured in an agent's Pod. */
+import { createFileStore } from '../adapters/files/file-store.ts';
+import { STORE_MOUNT, type StoreLocation } from '../core/snapshots/store-access.ts';
+import type { SnapshotStore } from '../ports/snapshot-store.ts';
+
+export const openStore = async ({ s3, pvc }: StoreLocation): Promise<SnapshotStore> => {
+  if (pvc !== undefined) return createFileStore({ root: STORE_MOUNT, name: pvc.claimName });
+  if (s3 === undefined) throw new TypeError('the order names no store');
+  // Most of what the agent loads, and whoever uses a volume needs none of it.
+  const { createS3Store } = await import('../adapters/s3/s3-store.ts');
+  const { mode, kmsKeyID } = s3.serverSideEncryption ?? {};
+  return createS3Store({
+    endpoint: s3.endpoint,
+    bucket: s3.bucket,
+    region: s3.region,
+    forcePathStyle: s3.forcePathStyle,
+    checksums: s3.checksums,
+    ...(mode === undefined ? {} : { encryption: { mode, kmsKeyID } }),
+  });
+};
