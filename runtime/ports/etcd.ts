@@ -129,6 +129,22 @@ export type EtcdMemberClient = {
   /** Only the leader takes this call, every other member answers `NotLeader`. Default deadline 5 s; sent at most once. */
   moveLeader(target: MemberId, call?: EtcdCall): Promise<void>;
 
+  /** Makes these the member's peer URLs; it keeps its identity. Default deadline 5 s; sent at most once. */
+  memberUpdate(id: MemberId, peerURLs: readonly string[], call?: EtcdCall): Promise<EtcdMembership>;
+
+  /** Whether clients have to log in. It goes through the log of raft, so it is not asked often. Default deadline 2 s. */
+  authStatus(call?: EtcdCall): Promise<boolean>;
+  /** Refuses with `RootMissing` where there is no user root with the role root. Default deadline 5 s, as for all of these. */
+  authEnable(call?: EtcdCall): Promise<void>;
+  authDisable(call?: EtcdCall): Promise<void>;
+  /** Refuses with `UserExists`. */
+  userAdd(name: string, password: string, call?: EtcdCall): Promise<void>;
+  /** Ends no connection, but every token of the user is refused from now on. */
+  userChangePassword(name: string, password: string, call?: EtcdCall): Promise<void>;
+  userGrantRole(name: string, role: string, call?: EtcdCall): Promise<void>;
+  /** Refuses with `RoleExists`. */
+  roleAdd(role: string, call?: EtcdCall): Promise<void>;
+
   /** Default deadline 2 s. Needs quorum. */
   alarms(call?: EtcdCall): Promise<readonly EtcdAlarm[]>;
   /** Disarming what is not armed is no fault. Default deadline 5 s. */
@@ -239,6 +255,10 @@ export const etcdFaultRetry = {
   AuthRequired: 'never',
   /** Wrong user, password or token. */
   InvalidAuth: 'backoff',
+  /** Authentication cannot be turned on without the user root and its role. */
+  RootMissing: 'never',
+  UserExists: 'never',
+  RoleExists: 'never',
   NoSpace: 'backoff',
   Corrupt: 'never',
   /** etcd has too many requests pending. */

@@ -670,6 +670,8 @@ for (const implementation of implementations) {
       await refuses(as('nobody').hashKv(0n), 'PermissionDenied');
       await refuses(collect(as('nobody')), 'PermissionDenied');
 
+      assert.equal(await root.authStatus(), true);
+      assert.equal(await anonymous.authStatus(), true);
       // A restart forgets every token; the client asks for a new one by itself.
       await lab.terminate(place);
       await lab.run(place, cluster.locked(place));
@@ -679,6 +681,47 @@ for (const implementation of implementations) {
       await lab.disableAuth(place, 'correct');
       await anonymous.put('open', '1');
       await root.put('open', '2');
+    });
+
+    test('turns authentication on and off by its calls, and a changed password counts at once', async () => {
+      await using cluster = await Cluster.bootstrap(implementation, 1);
+      const url = cluster.at(0).clientURL;
+      const anonymous = cluster.client(cluster.at(0));
+      const root = (password: string) => cluster.lab.clients.at({ url, auth: { username: 'root', password } });
+      assert.equal(await anonymous.authStatus(), false);
+      await refuses(anonymous.authEnable(), 'RootMissing');
+      await anonymous.userAdd('root', 'first');
+      await refuses(anonymous.userAdd('root', 'first'), 'UserExists');
+      await anonymous.roleAdd('root');
+      await refuses(anonymous.roleAdd('root'), 'RoleExists');
+      await anonymous.userGrantRole('root', 'root');
+      await anonymous.userGrantRole('root', 'root');
+      await anonymous.userChangePassword('root', 'second');
+      await anonymous.authEnable();
+      await refuses(anonymous.put('a', 'b'), 'AuthRequired');
+      await refuses(root('first').put('a', 'b'), 'InvalidAuth');
+      await root('second').put('a', 'b');
+      await root('second').authEnable();
+      await root('second').userChangePassword('root', 'third');
+      await root('third').put('a', 'c');
+      await refuses(
+        cluster.lab.clients.dial({ url, auth: { username: 'root', password: 'second' } }).status(),
+        'InvalidAuth',
+      );
+      await root('third').authDisable();
+      assert.equal(await anonymous.authStatus(), false);
+      await anonymous.put('open', '1');
+    });
+
+    test('gives a member other peer URLs, and it stays the member it is', async () => {
+      await using cluster = await Cluster.bootstrap(implementation, 1);
+      const client = cluster.client(cluster.at(0));
+      const [member] = (await client.memberList({ linearizable: true })).members;
+      assert.ok(member);
+      const url = (member.peerURLs[0] ?? '').replace('http:', 'https:');
+      const { members } = await client.memberUpdate(member.id, [url]);
+      assert.deepEqual(members, [{ ...member, peerURLs: [url] }]);
+      await refuses(client.memberUpdate('abc', [url]), 'MemberNotFound');
     });
   });
 }

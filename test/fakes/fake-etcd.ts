@@ -131,7 +131,12 @@ type State = {
   readonly compacted: bigint;
   readonly history: readonly Entry[];
   readonly alarms: readonly EtcdAlarm[];
+  /** Who may log in while clients have to. */
   readonly users: Readonly<Record<string, string>> | undefined;
+  /** Users and roles are there, and kept, whether clients have to log in or not. */
+  readonly accounts: Readonly<Record<string, string>>;
+  readonly roles: readonly string[];
+  readonly rootRole: boolean;
   readonly downgradeTo: string | undefined;
 };
 
@@ -184,6 +189,9 @@ const EMPTY: State = {
   history: [],
   alarms: [],
   users: undefined,
+  accounts: {},
+  roles: [],
+  rootRole: false,
   downgradeTo: undefined,
 };
 
@@ -236,6 +244,11 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
   const leaderSeenBy = (process: Process & { data: Data }): Process | undefined => {
     const { leader } = process.data.cluster;
     return leader !== undefined && hears(process, leader) ? leader : undefined;
+  };
+
+  const setPassword = (cluster: Cluster, name: string, password: string): void => {
+    const accounts = { ...cluster.committed.accounts, [name]: password };
+    commit(cluster, { accounts, ...(cluster.committed.users === undefined ? {} : { users: accounts }) });
   };
 
   const commit = (cluster: Cluster, change: Partial<State>): void => {
@@ -781,6 +794,63 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         });
       },
 
+      memberUpdate: async (id, peerURLs, call) => {
+        const asked = change('memberUpdate', call);
+        await checked(asked, id);
+        return perform(asked, [id, peerURLs], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          const { cluster } = process.data;
+          const member = cluster.committed.members.get(id);
+          if (member === undefined) throw refuse('MemberNotFound', 'etcdserver: member not found');
+          commit(cluster, { members: new Map(cluster.committed.members).set(id, { ...member, peerURLs }) });
+          return membershipOf(cluster, cluster.committed);
+        });
+      },
+
+      authStatus: (call) =>
+        perform(read('authStatus', call), [], (process) => process.data.cluster.committed.users !== undefined),
+      authEnable: (call) =>
+        perform(change('authEnable', call), [], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          const { cluster } = process.data;
+          const { accounts } = cluster.committed;
+          if (accounts.root === undefined || !cluster.committed.rootRole) {
+            throw refuse('RootMissing', 'etcdserver: root user does not exist');
+          }
+          commit(cluster, { users: accounts });
+        }),
+      authDisable: (call) =>
+        perform(change('authDisable', call), [], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          commit(process.data.cluster, { users: undefined });
+        }),
+      userAdd: (name, password, call) =>
+        perform(change('userAdd', call), [name], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          if (process.data.cluster.committed.accounts[name] !== undefined) {
+            throw refuse('UserExists', 'etcdserver: user name already exists');
+          }
+          setPassword(process.data.cluster, name, password);
+        }),
+      userChangePassword: (name, password, call) =>
+        perform(change('userChangePassword', call), [name], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          setPassword(process.data.cluster, name, password);
+        }),
+      userGrantRole: (name, role, call) =>
+        perform(change('userGrantRole', call), [name, role], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          if (name === 'root' && role === 'root') commit(process.data.cluster, { rootRole: true });
+        }),
+      roleAdd: (role, call) =>
+        perform(change('roleAdd', call), [role], (process, refuse) => {
+          admit(process, auth, { admin: true, quorum: true }, refuse);
+          const { cluster } = process.data;
+          if (cluster.committed.roles.includes(role))
+            throw refuse('RoleExists', 'etcdserver: role name already exists');
+          commit(cluster, { roles: [...cluster.committed.roles, role] });
+        }),
+
       alarms: (call) =>
         perform(read('alarms', call), [], (process, refuse) => {
           admit(process, auth, { quorum: true }, refuse);
@@ -1069,7 +1139,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     },
     enableAuth: (clientURL, users) => {
       const cluster = clusterAt(clientURL);
-      commit(cluster, { users });
+      commit(cluster, { users, accounts: users, roles: ['root'], rootRole: true });
       settle(cluster);
     },
     disableAuth: (clientURL) => {

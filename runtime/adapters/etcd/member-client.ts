@@ -532,6 +532,32 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
       return ask(operation, ['Maintenance', 'MoveLeader'], request, () => undefined);
     },
 
+    memberUpdate: async (id, peerURLs, call) => {
+      const operation = change('memberUpdate', call);
+      return ask(operation, ['Cluster', 'MemberUpdate'], { ID: toDecimal(operation, id), peerURLs }, toMembership);
+    },
+
+    authStatus: async (call) => {
+      try {
+        return await ask(read('authStatus', call), ['Auth', 'AuthStatus'], {}, (answer: { enabled?: boolean }) =>
+          Boolean(answer.enabled),
+        );
+      } catch (failure) {
+        // Only root may ask, and only where everybody is asked who they are.
+        if (failure instanceof EtcdFault && ['AuthRequired', 'PermissionDenied'].includes(failure.reason)) return true;
+        throw failure;
+      }
+    },
+    authEnable: (call) => ask(change('authEnable', call), ['Auth', 'AuthEnable'], {}, () => undefined),
+    authDisable: (call) => ask(change('authDisable', call), ['Auth', 'AuthDisable'], {}, () => undefined),
+    userAdd: (name, password, call) =>
+      ask(change('userAdd', call), ['Auth', 'UserAdd'], { name, password }, () => undefined),
+    userChangePassword: (name, password, call) =>
+      ask(change('userChangePassword', call), ['Auth', 'UserChangePassword'], { name, password }, () => undefined),
+    userGrantRole: (user, role, call) =>
+      ask(change('userGrantRole', call), ['Auth', 'UserGrantRole'], { user, role }, () => undefined),
+    roleAdd: (name, call) => ask(change('roleAdd', call), ['Auth', 'RoleAdd'], { name }, () => undefined),
+
     alarms: (call) =>
       ask(
         read('alarms', call),
