@@ -452,6 +452,31 @@ describe('status', () => {
     assert.equal(statusOf(compose(request('Status', settled))).observedGeneration, 4);
   });
 
+  test('conditions follow one call after the fields, since Crossplane takes back what a stale reconcile writes', () => {
+    const observed = { quorum: quorumWith(SETTLED, { status: { readyMembers: 3, members: '3/3' } }) };
+    const present = [
+      { type: 'Available', status: 'True', reason: 'QuorumAvailable', message: 'old' },
+      { type: 'Ready', status: 'False', reason: 'Creating', message: '' },
+    ];
+    const before = { conditions: present, readyMembers: 2 };
+    const first = compose(request('Status', { observed, status: before }));
+    assert.equal(statusOf(first).readyMembers, 3);
+    assert.equal(first.conditions?.find(({ type }) => type === 'Available')?.message, 'old');
+    assert.equal(first.desired?.composite?.ready, 'False');
+    assert.equal(first.ttlSeconds, 5, 'the event of the write may be dropped');
+
+    const second = compose(request('Status', { observed, status: { ...before, ...statusOf(first) } }));
+    assert.deepEqual(statusOf(second), statusOf(first));
+    assert.equal(second.conditions?.find(({ type }) => type === 'Available')?.message, 'x');
+    assert.equal(second.desired?.composite?.ready, 'True');
+  });
+
+  test('a cluster is not ready in the call that changes it', () => {
+    const observed = { quorum: quorumWith(SETTLED) };
+    const { desired } = compose(request('Status', { observed, spec: { replicas: 5 } }));
+    assert.equal(desired?.composite?.ready, 'False');
+  });
+
   test('who asks for a pass by annotation reads in the status that it was made', () => {
     const asking = (token: string): World => ({
       metadata: { annotations: { 'crossplane.io/reconcile-requested-at': token } },

@@ -6,7 +6,7 @@ import type { Reason } from '../../api/reasons.ts';
 import { accepted } from '../composing/accepted.ts';
 import { type Claim, claimOf, record } from '../composing/claim.ts';
 import { conditionOf, isTrue } from '../composing/conditions.ts';
-import type { Compose, Condition, RunFunctionRequest } from '../composing/exchange.ts';
+import type { Compose, Condition, Ready, RunFunctionRequest } from '../composing/exchange.ts';
 import { renderable, respond } from '../composing/response.ts';
 import { hasExisted, isAnswered, isText, quorumOf, ttlSeconds } from '../composing/settling.ts';
 import { isDeleting } from '../composing/slots.ts';
@@ -20,24 +20,59 @@ export const composeStatus: Compose = renderable((request) => {
   const { claim, refusal } = accepted(request, claimOf(request));
   const quorum = quorumOf(request);
   const before = record(request.desired?.composite?.resource);
+  const projected = projectedStatus(request, claim);
+  const said = [
+    acceptance(refusal, consentRefusal(request, claim)),
+    ...conditions(request, claim).map((condition) => stalledBy(condition, refusal)),
+  ];
+  // The runtime has yet to see what was changed; that it was ready before is no answer to it.
+  const ready = isTrue(quorum, 'Ready') && !isDeleting(quorum) && isAsked(request, claim) ? 'True' : 'False';
+  const held = isStatusAhead(request, projected);
   return respond(request, {
     composite: {
       resource: {
         apiVersion: API_VERSION,
         kind: 'EtcdCluster',
         ...before,
-        status: { ...record(before.status), ...projectedStatus(request, claim) },
+        status: { ...record(before.status), ...projected },
       },
       // Explicit: derived from the keys, Ready would wait for whatever a platform team's own steps add without a flag.
-      ready: isTrue(quorum, 'Ready') && !isDeleting(quorum) ? 'True' : 'False',
+      ready: held ? readiness(request, ready) : ready,
     },
-    conditions: [
-      acceptance(refusal, consentRefusal(request, claim)),
-      ...conditions(request, claim).map((condition) => stalledBy(condition, refusal)),
-    ],
-    ttlSeconds: ttlSeconds(request, claim),
+    conditions: held ? said.map((condition) => asItStands(request, condition)) : said,
+    // The write that asks for the reconcile with the conditions may be one that an open circuit breaker drops.
+    ttlSeconds: held ? HELD_SECONDS : ttlSeconds(request, claim),
   });
 });
+
+const HELD_SECONDS = 5;
+
+/**
+ * Whether the fields of the claim's status change in this very call. Then its conditions stay as they are until the next one.
+ * Crossplane writes both in two writes, and the first of them makes it reconcile again at once: from a picture that lacks the
+ * second, whose conditions it writes back before it corrects them, which makes it reconcile again. Seen from outside, Ready
+ * flickers; each round costs the claim four tokens of its circuit breaker, and rounds went on until it opened.
+ */
+const isStatusAhead = (request: RunFunctionRequest, projected: ProjectedStatus): boolean => {
+  const composite = request.observed?.composite?.resource;
+  const present = record(record(composite).status);
+  return (
+    conditionOf(composite, 'Available') !== undefined &&
+    Object.entries(projected).some(([key, value]) => JSON.stringify(present[key]) !== JSON.stringify(value))
+  );
+};
+
+const asItStands = (request: RunFunctionRequest, condition: Condition): Condition => {
+  const present = conditionOf(request.observed?.composite?.resource, condition.type);
+  if (present === undefined) return condition;
+  const { type, status, reason, message } = present;
+  return { type, status, reason, ...(message === '' ? {} : { message }) };
+};
+
+const readiness = (request: RunFunctionRequest, wanted: Ready): Ready => {
+  const present = conditionOf(request.observed?.composite?.resource, 'Ready')?.status;
+  return present === undefined ? wanted : present === 'True' ? 'True' : 'False';
+};
 
 /**
  * Consent that fits no loss. One for a cluster that has been recovered is carried out, and may stay in Git for ever; while

@@ -26,8 +26,9 @@ describe('writes are counted, since each costs the claim tokens of its circuit b
         assert.ok(count(stage, new RegExp(`etcdmembers(/status)? ${metadata.name}$`)) <= 2, metadata.name);
       }
       assert.ok(count(stage, /etcdquorums\/status/) <= 4);
+      // In a world where nothing is refilled and Crossplane's cache is late whenever it can be.
       assert.ok(
-        stage.crossplane.tokens < 80,
+        stage.crossplane.tokens < 85,
         `${stage.crossplane.tokens} tokens\n${stage.crossplane.events.join('\n')}`,
       );
       stage.close();
@@ -49,7 +50,7 @@ describe('writes are counted, since each costs the claim tokens of its circuit b
     t.diagnostic(`3 → 5: ${JSON.stringify(grown)}; 5 → 3: ${JSON.stringify(shrunk)}`);
     assert.equal(grown.writes, 3);
     assert.equal(shrunk.writes, 3);
-    assert.ok(grown.tokens + shrunk.tokens < 70, 'there and back within a budget that is refilled at one a second');
+    assert.ok(grown.tokens + shrunk.tokens < 75, 'there and back within a budget that is refilled at one a second');
     stage.close();
   });
 

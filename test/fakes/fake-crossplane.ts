@@ -126,8 +126,13 @@ export const createFakeCrossplane = (
     return { desired, conditions };
   };
 
+  /** What the next reconcile finds in its cache if it starts at once: the last one's first write, without its second. */
+  let view: Obj | undefined;
+
   const reconcileClaim = (): void => {
-    const composite = store.get(key);
+    const present = store.get(key);
+    const composite = present === undefined || view?.metadata.uid !== present.metadata.uid ? present : view;
+    view = undefined;
     if (composite === undefined || composite.metadata.deletionTimestamp !== undefined) return;
     const { uid } = composite.metadata;
     const refs = (((composite.spec as JsonObject).crossplane as JsonObject | undefined)?.resourceRefs ??
@@ -217,7 +222,7 @@ export const createFakeCrossplane = (
 
     const live = store.get(key);
     if (live === undefined) return;
-    const before = (((live.status as JsonObject | undefined)?.conditions ?? []) as unknown as Condition[]).map(
+    const before = (((composite.status as JsonObject | undefined)?.conditions ?? []) as unknown as Condition[]).map(
       (one) => one as Condition & { lastTransitionTime: string },
     );
     const projected = (desired.composite?.resource as { status?: JsonObject } | undefined)?.status ?? {};
@@ -231,15 +236,17 @@ export const createFakeCrossplane = (
       const old = before.find(({ type, status }) => type === condition.type && status === condition.status);
       return { ...condition, lastTransitionTime: old?.lastTransitionTime ?? new Date(now()).toISOString() };
     });
-    store.write(
-      key,
-      {
-        kind: 'merge',
-        manager: 'crossplane',
-        body: { status: { ...projected, conditions: stamped as unknown as JsonObject[] } },
-      },
-      'status',
-    );
+    // Two writes: the fields with the conditions as this reconcile found them, then the conditions as they are now.
+    const write = (status: JsonObject): boolean => {
+      const { version } = store;
+      store.write(key, { kind: 'merge', manager: 'crossplane', body: { status } }, 'status');
+      return store.version !== version;
+    };
+    const kept = before.length === 0 ? {} : { conditions: before as unknown as JsonObject[] };
+    const first = write({ ...projected, ...kept });
+    const between = store.get(key);
+    const second = write({ conditions: stamped as unknown as JsonObject[] });
+    view = first && second ? between : undefined;
   };
 
   return {
