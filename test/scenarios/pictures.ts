@@ -34,6 +34,7 @@ const pod = (ordinal: number): fc.Arbitrary<string> =>
         mostly('', 'new', 'joining', 'strange', 'unconfigured'),
         maybe('outdated'),
         mostly('', 'owner=claim-0'),
+        mostly('', 'host=gone', 'host=off', 'host=30', 'host=3000'),
       ),
       mostly(
         `answers c1/${id(ordinal)}@9 leader=a1`,
@@ -56,6 +57,7 @@ const volume = (ordinal: number): fc.Arbitrary<string> =>
     mostly('', 'floor=5', 'floor=100'),
     maybe('deleting'),
     maybe('pending'),
+    mostly('', 'home=ready', 'home=gone', 'home=30', 'home=3000'),
   );
 
 const distinct = (things: readonly string[]): string[] => [

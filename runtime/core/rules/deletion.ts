@@ -1,8 +1,9 @@
 /** Members and clusters that go, and what must not go with them. */
-import { isAbandoned } from '../lost-nodes.ts';
+
 import type { SeenMember } from '../observed.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { ObjectName, Step } from '../steps.ts';
+import { isAbandoned } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { allPods } from './standing.ts';
 

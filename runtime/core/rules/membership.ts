@@ -1,10 +1,10 @@
 /** Which change of the membership begins next. */
 import type { Reason } from '../../../api/reasons.ts';
-import { isLostWithNode, nodeLoss } from '../lost-nodes.ts';
 import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { differing } from './corrupt.ts';
 import { damagedData } from './damaged-data.ts';
+import { lostWithNodes } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { isDataless, isUnwanted, leftovers, livesOnlyIn, refusedSpec, safeWithout, spareInMs } from './standing.ts';
 
@@ -75,15 +75,13 @@ const replacements = (s: Situation): readonly Replacement[] => {
           ? { slot, why: 'its Pod is gone and with it its memory', reason: 'MemoryLost', safe }
           : { slot, why: 'its volume is gone', reason: 'VolumeLost', safe },
       );
-    } else if (isLostWithNode(s, slot)) {
-      dead.push({ slot, why: nodeLoss(s, slot)?.why ?? '', reason: 'NodeLost', safe });
     } else if (member.deleting) {
       asked.push({ slot, why: 'its EtcdMember was deleted', reason: 'ReplacementHeld', safe: safe && inTurn });
     } else if (livesOnlyIn(slot)) {
       asked.push({ slot, why: 'its volume is being deleted', reason: 'VolumeLost', safe: safe && inTurn });
     }
   }
-  return [...dead, ...damagedData(s), ...differing(s), ...asked];
+  return [...dead, ...lostWithNodes(s), ...damagedData(s), ...differing(s), ...asked];
 };
 
 export const replace: Rule = {

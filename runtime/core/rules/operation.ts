@@ -1,6 +1,5 @@
 /** Membership changes in flight. */
 import { hasPeerURL, incarnationName, peerURL } from '../../../api/names.ts';
-import { isLostWithNode } from '../lost-nodes.ts';
 import { joiningConfig, peerScheme } from '../member-config.ts';
 import { isOutdated } from '../rollout.ts';
 import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
@@ -8,6 +7,7 @@ import type { Step } from '../steps.ts';
 import { differing } from './corrupt.ts';
 import { damagedData, isWorthKeeping } from './damaged-data.ts';
 import { locked } from './identity.ts';
+import { isLostWithNode, lostWithNodes } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import {
   isDataless,
@@ -26,11 +26,9 @@ import {
 const isBeyondHope = (s: Situation, slot: Slot): boolean => {
   const { entry } = slot;
   if (!entry.known) return false;
-  if ([...damagedData(s), ...differing(s)].some((one) => one.slot === slot && one.safe)) return true;
-  return (
-    (entry.value === undefined || (!entry.value.isLearner && (isDataless(slot) || isLostWithNode(s, slot)))) &&
-    safeWithout(s, entry.value?.id)
-  );
+  if ([...lostWithNodes(s), ...damagedData(s), ...differing(s)].some((one) => one.slot === slot && one.safe))
+    return true;
+  return (entry.value === undefined || (!entry.value.isLearner && isDataless(slot))) && safeWithout(s, entry.value?.id);
 };
 
 const adding = (

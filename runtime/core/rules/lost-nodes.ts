@@ -3,8 +3,11 @@
  * running on it; nobody here can tell. So nothing on it is ever forced: it gets time to come back, and then its member is
  * taken out of etcd's list by the others and replaced under another name, which is right in both cases.
  */
-import type { Instant, Patience, SeenNode, SeenPod } from './observed.ts';
-import type { Situation, Slot } from './situation.ts';
+import type { Instant, Patience, SeenNode, SeenPod } from '../observed.ts';
+import type { Situation, Slot } from '../situation.ts';
+import type { Replacement } from './membership.ts';
+import { repairHeld } from './repair-budget.ts';
+import { isDataless, safeWithout } from './standing.ts';
 
 /** A reboot takes minutes; the copy of a database that somebody has to make instead costs more than waiting for it. */
 const PATIENCE: Patience = { nodeMs: 600_000, memoryNodeMs: 60_000 };
@@ -16,6 +19,8 @@ export type NodeLoss = {
   readonly why: string;
   /** From when on the member counts as lost; absent while it does not for another reason. */
   readonly at: Instant | undefined;
+  /** Somebody says that the machine is off, as against silence, which may end and begin again. */
+  readonly proven: boolean;
 };
 
 const clockTime = (at: Instant): string => `${new Date(at).toISOString().slice(0, 19)}Z`;
@@ -36,7 +41,12 @@ const loss = (node: Exclude<SeenNode, { is: 'ready' }>, patienceMs: number, what
     node.is === 'notReady'
       ? `its member goes on when the node returns, and is replaced from ${clockTime(at)} on, or at once when the Node is deleted`
       : 'its member is replaced as soon as the others hold quorum';
-  return { at, why: `${what} ${stateOf(node)}`, says: `${what} ${stateOf(node)}: ${then}` };
+  return {
+    at,
+    proven: node.is !== 'notReady',
+    why: `${what} ${stateOf(node)}`,
+    says: `${what} ${stateOf(node)}: ${then}`,
+  };
 };
 
 /** How a slot suffers from the state of a node; undefined where it does not. */
@@ -54,20 +64,40 @@ export const nodeLoss = (s: Situation, slot: Slot): NodeLoss | undefined => {
   // Kubernetes cannot reach it, and etcd can: its vote and its data are there, so nothing is lost.
   if (slot.identity.is === 'proven' && !pod.deleting) {
     const why = `node ${node} ${stateOf(host)}`;
-    return { at: undefined, why, says: `${why}, etcd on it still votes` };
+    return { at: undefined, proven: false, why, says: `${why}, etcd on it still votes` };
   }
   if (volatile) return loss(host, memoryNodeMs, `node ${node}`);
   if (host.is === 'notReady') return loss(host, nodeMs, `node ${node}`);
   // Of such a node Kubernetes itself gives up the Pods. Where the volume can follow to another node, nothing is lost.
   if (home?.known === true && isAway(home.value.node)) return loss(home.value.node, nodeMs, home.value.name);
   const why = `node ${node} ${stateOf(host)}`;
-  return { at: undefined, why, says: `${why}: its Pod comes back on its volume once Kubernetes has given it up` };
+  return {
+    at: undefined,
+    proven: false,
+    why,
+    says: `${why}: its Pod comes back on its volume once Kubernetes has given it up`,
+  };
 };
 
 export const isLostWithNode = (s: Situation, slot: Slot): boolean => {
   const at = nodeLoss(s, slot)?.at;
   return at !== undefined && at <= s.seen.now;
 };
+
+/** The reading of {@link nodeLoss} for who votes; learners are redone by whoever adds them. */
+export const lostWithNodes = (s: Situation): readonly Replacement[] =>
+  s.held.flatMap((slot) => {
+    const { entry } = slot;
+    if (!entry.known || entry.value === undefined || entry.value.isLearner) return [];
+    const found = nodeLoss(s, slot);
+    if (found === undefined || !isLostWithNode(s, slot) || isDataless(slot)) return [];
+    const safe = safeWithout(s, entry.value.id);
+    const { why, proven } = found;
+    // What is proven happens as often as somebody proves it. A link that comes and goes must not make members for ever.
+    if (proven) return [{ slot, why, reason: 'NodeLost', safe }];
+    const instead = repairHeld(s, slot, 'NodeLost', why);
+    return [{ slot, why, reason: 'NodeLost', cause: 'NodeLost', safe: safe && instead === undefined, instead }];
+  });
 
 /**
  * Was asked to end and stands on a node that is away for good: whether it is gone nobody will ever hear. Enough for letting
