@@ -81,12 +81,17 @@ const isListed = ({ seen }: Situation, { pods, volumes }: SeenMember, incarnatio
     );
 };
 
+/** Noted as of a cluster that was given up: this one's list says nothing about it. */
+const isOfAnother = ({ latch }: Situation, thing: SeenPod | SeenVolume): boolean =>
+  'clusterID' in thing && thing.clusterID !== undefined && latch !== undefined && thing.clusterID !== latch;
+
 /** What of a slot nobody has asked to end yet and etcd does not know any more. */
 export const leftovers = <T extends SeenPod | SeenVolume>(
   s: Situation,
   member: SeenMember,
   things: readonly T[],
-): T[] => things.filter((thing) => !thing.deleting && !isListed(s, member, thing.incarnation));
+): T[] =>
+  things.filter((thing) => !thing.deleting && !isOfAnother(s, thing) && !isListed(s, member, thing.incarnation));
 
 /** True if the voters that stay after `leaving` went are healthy in majority, all of them if there are only few. */
 export const safeWithout = (s: Situation, leaving: string | undefined): boolean => {
