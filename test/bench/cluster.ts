@@ -37,7 +37,7 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
 };
 
-const inPlace = async <T>(body: (place: Place) => Promise<T>): Promise<T> => {
+export const inPlace = async <T>(body: (place: Place) => Promise<T>): Promise<T> => {
   const connection = await connected();
   const name = `${process.env.ETCD_OPERATOR_E2E_PREFIX ?? ''}bench-${randomBytes(3).toString('hex')}`;
   await connection.kube.create(seenKinds.namespaces, {
