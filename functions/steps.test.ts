@@ -411,6 +411,34 @@ describe('status', () => {
     ]);
   });
 
+  test('a consent that fits no loss is refused in words, and one that was carried out may stay in Git for ever', () => {
+    const acceptedWith = (clusterID: string, status: object): string => {
+      const world = {
+        observed: { ...settled.observed, quorum: quorumWith(SETTLED, { status }) },
+        spec: { recovery: { survivor: 'demo-2', clusterID, acceptDataLoss: true } },
+      };
+      const { status: value, message } = conditionOf(compose(request('Status', world)), 'Accepted') ?? {};
+      return `${value} ${message ?? ''}`;
+    };
+    const running = { phase: 'Running', clusterID: 'c2' };
+    assert.match(acceptedWith('c2', running), /^False .*it has its quorum: nothing is done; remove spec.recovery/);
+    assert.match(acceptedWith('c9', running), /^False .*names cluster c9, which this is not and has not been/);
+    const recovered = [{ lostClusterID: 'c1', clusterID: 'c2' }];
+    assert.equal(acceptedWith('c1', { ...running, recovered }), 'True ');
+    assert.equal(acceptedWith('c2', { phase: 'QuorumLost', clusterID: 'c2' }), 'True ', 'there the runtime answers');
+    const members = compose(
+      request('Members', {
+        ...settled,
+        spec: { recovery: { survivor: 'demo-2', clusterID: 'c2', acceptDataLoss: true } },
+      }),
+    );
+    assert.deepEqual(record(record(members.desired?.resources?.quorum?.resource).spec).recovery, {
+      survivor: 'demo-2',
+      clusterID: 'c2',
+      acceptDataLoss: true,
+    });
+  });
+
   test('a version that cannot follow the one that runs is refused: members stay as accepted last, and the claim says what to set', () => {
     const world = { ...settled, spec: { version: '3.8.0' } };
     const members = compose(request('Members', world)).desired?.resources ?? {};

@@ -117,7 +117,32 @@ describe('names', () => {
 });
 
 /** One cause each: the sentence, the spec, the field that is named, words of the message. */
+const consent = { survivor: 'demo-2', clusterID: '9b42538', acceptDataLoss: true };
 const refusals: [string, Spec, string, string][] = [
+  [
+    'a recovery without consent to the loss',
+    { recovery: { ...consent, acceptDataLoss: false } },
+    'spec.recovery.acceptDataLoss',
+    'must be true, since the last acknowledged writes may be lost',
+  ],
+  [
+    'a recovery that does not say which cluster is given up',
+    { recovery: { survivor: 'demo-2', acceptDataLoss: true } },
+    'spec.recovery.clusterID',
+    'Required value',
+  ],
+  [
+    'a recovery from a Pod instead of a member',
+    { recovery: { ...consent, survivor: 'demo-2-xk2p9' } },
+    'spec.recovery.survivor',
+    'must be the name of an EtcdMember',
+  ],
+  [
+    'a cluster ID that is no hexadecimal number',
+    { recovery: { ...consent, clusterID: '0x9B42' } },
+    'spec.recovery.clusterID',
+    'lower-case hex',
+  ],
   ['fewer members than none', { replicas: -1 }, 'spec.replicas', 'must be 0 to 9'],
   ['more members than writes can wait for', { replicas: 10 }, 'spec.replicas', 'use 3, 5 or 7'],
   ['members in words', { replicas: 'three' }, 'spec.replicas', 'must be of type integer'],
