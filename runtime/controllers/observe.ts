@@ -147,13 +147,16 @@ const askStatus = async (
 const seenSeed = ({ metadata, status }: Stored<Pod>): SeenSeed | undefined => {
   if (metadata.labels?.[LABELS.role] !== SEED_ROLE) return undefined;
   const steps = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
-  const troubles = steps.flatMap(({ name, state, lastState }) => {
+  const troubles = steps.flatMap(({ name, image, state, lastState }) => {
     const ended = state?.terminated ?? (state?.running === undefined ? lastState?.terminated : undefined);
     if (ended !== undefined && ended.exitCode !== 0) {
       const words = (ended.message ?? ended.reason ?? '').trim().split('\n').at(-1);
       return [`${name} ended with ${ended.exitCode}: ${words}`];
     }
     const { reason, message } = state?.waiting ?? {};
+    // The kubelet's words change with every try, and a status that repeats them would never rest.
+    if (reason?.includes('Image') === true)
+      return [`${name}: the image ${image} cannot be pulled (${reason.replace('ErrImagePull', 'ImagePullBackOff')})`];
     return message === undefined || reason === 'PodInitializing' ? [] : [`${name}: ${reason}: ${message}`];
   });
   return {

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { observed } from '../../../test/scenarios/world.ts';
+import { brokenInvariant } from '../invariants.ts';
+import { known, type Observed, type SeenPod } from '../observed.ts';
+import { classify, type Situation } from '../situation.ts';
+import type { Step } from '../steps.ts';
+import { consentOf, survivorsOf } from '../survivors.ts';
+
+const LOST = `
+latch c1
+want 3
+voters demo-0 demo-1 demo-2
+slot 0 inc=aaaaa id=a1 phase=Voter begun=aaaaa | pod aaaaa running | answers c1/a1@7 | volume aaaaa id=a1 cluster=c1
+slot 1 inc=bbbbb id=b1 phase=Voter begun=bbbbb
+slot 2 inc=ccccc id=c1 phase=Voter begun=ccccc | pod ccccc running | answers c1/c1@9 | volume ccccc id=c1 cluster=c1`;
+
+const since = new Date(0).toISOString();
+const consent = (survivor: string, clusterID = 'c1') => ({ survivor, clusterID, acceptDataLoss: true });
+
+type Change = {
+  readonly recovery?: ReturnType<typeof consent>;
+  readonly status?: object;
+  readonly pod?: (pod: SeenPod) => Partial<SeenPod>;
+  readonly agentImage?: string;
+};
+
+const scene = (notation: string, { recovery, status, pod, ...rest }: Change = {}): Situation => {
+  const seen = observed(notation);
+  assert.ok(seen.quorum);
+  return classify({
+    ...seen,
+    agentImage: 'runtime:test',
+    ...rest,
+    members: seen.members.map((member) => ({
+      ...member,
+      pods: member.pods.map((one) => ({ ...one, ...pod?.(one) })),
+    })),
+    quorum: {
+      ...seen.quorum,
+      spec: { ...seen.quorum.spec, ...(recovery === undefined ? {} : { recovery }) },
+      status: { ...seen.quorum.status, loss: { since }, ...status },
+    },
+  } satisfies Observed);
+};
+
+const why = (s: Situation): string => {
+  const answer = consentOf(s);
+  return answer.is === 'refused' ? answer.why : answer.is;
+};
+
+describe('survivors', () => {
+  it('are those that answer for this cluster, most data first', () => {
+    const told = survivorsOf(scene(LOST)).map(({ slot, revision }) => `${slot.member.name}@${revision}`);
+    assert.deepEqual(told, ['demo-2@9', 'demo-0@7']);
+  });
+
+  it('are known by their metrics where they have restarted, since then no client port serves', () => {
+    const s = scene(LOST, {
+      pod: ({ incarnation, etcd }) =>
+        incarnation === 'ccccc'
+          ? {
+              etcd: { known: false, why: 'Timeout' },
+              metrics: known({ revision: 12n, isLearner: undefined }),
+            }
+          : { etcd },
+    });
+    assert.deepEqual(
+      survivorsOf(s).map(({ slot, revision, source }) => `${slot.member.name}@${revision} ${source}`),
+      ['demo-2@12 metrics', 'demo-0@7 status'],
+    );
+  });
+
+  it('are not those that run on the data of another cluster', () => {
+    const foreign = LOST.replace('answers c1/c1@9', 'answers c9/c1@900');
+    assert.deepEqual(
+      survivorsOf(scene(foreign)).map(({ slot }) => slot.member.name),
+      ['demo-0'],
+    );
+  });
+});
+
+describe('consent', () => {
+  it('is followed when it names the survivor with most data of the cluster that is lost', () =>
+    assert.equal(why(scene(LOST, { recovery: consent('demo-2') })), 'given'));
+
+  it('is none while it names another cluster, as one does that is left in Git from an earlier loss', () =>
+    assert.equal(why(scene(LOST, { recovery: consent('demo-2', 'c0') })), 'absent'));
+
+  it('is none before the loss is on record, or one that was written too early would count', () =>
+    assert.equal(why(scene(LOST, { recovery: consent('demo-2'), status: { loss: undefined } })), 'absent'));
+
+  it('to less data than there is gets refused with the better line', () =>
+    assert.match(why(scene(LOST, { recovery: consent('demo-0') })), /revision 7, demo-2 to 9.*survivor: demo-2/));
+
+  it('to a member that does not answer gets refused with the line that is possible', () =>
+    assert.match(
+      why(scene(LOST, { recovery: consent('demo-1') })),
+      /demo-1, which does not answer; possible is recovery/,
+    ));
+
+  it('to a learner gets refused, since alone it has no vote to go on with', () => {
+    const learner = LOST.replace('answers c1/c1@9', 'answers c1/c1@9 learner');
+    assert.match(why(scene(learner, { recovery: consent('demo-2') })), /is a learner/);
+  });
+
+  it('to a member whose volume ends with its Pod gets refused before that Pod is stopped', () => {
+    const doomed = LOST.replace('volume ccccc', 'volume ccccc deleting');
+    assert.match(why(scene(doomed, { recovery: consent('demo-2') })), /is being deleted and ends with its Pod/);
+  });
+});
+
+describe('the veto', () => {
+  const recovering = (step: string): Change => ({
+    recovery: consent('demo-2'),
+    status: {
+      operation: {
+        id: 'op-1',
+        kind: 'RecoverQuorum',
+        target: 'demo-2',
+        step,
+        since,
+        incarnation: 'ddddd',
+        recovery: { source: 'demo-2-ccccc', clusterID: 'c1', revision: '9' },
+      },
+    },
+  });
+  const seed: Step = {
+    do: 'Seed',
+    member: { name: 'demo-2', uid: 'member-2' },
+    incarnation: 'ddddd',
+    source: 'demo-2-ccccc',
+    clusterID: 'c1',
+    clusterToken: 't',
+  };
+  const EMPTY = LOST.replaceAll(/ \| pod \w+ running \| answers \S+/g, '');
+
+  it('stops a recovery that nobody consented to', () => {
+    const begin: Step = {
+      do: 'BeginRecovery',
+      target: 'demo-2',
+      source: 'demo-2-ccccc',
+      clusterID: 'c1',
+      revision: 9n,
+    };
+    assert.match(brokenInvariant(scene(LOST), begin) ?? '', /nobody consented/);
+    assert.equal(brokenInvariant(scene(LOST, { recovery: consent('demo-2') }), begin), undefined);
+  });
+
+  it('stops it while a Pod of the lost cluster is left, which could still take a write', () => {
+    assert.match(brokenInvariant(scene(LOST, recovering('seeding')), seed) ?? '', /demo-0-aaaaa .* is still there/);
+    assert.equal(brokenInvariant(scene(EMPTY, recovering('seeding')), seed), undefined);
+  });
+
+  it('stops every other step while quorum is being recovered', () => {
+    const begin: Step = { do: 'BeginOperation', kind: 'AddMember', target: 'demo-1', why: '' };
+    assert.notEqual(brokenInvariant(scene(EMPTY, recovering('starting')), begin), undefined);
+    const step: Step = { do: 'SetBudget', minAvailable: undefined, alwaysEvictUnhealthy: true };
+    assert.match(brokenInvariant(scene(EMPTY, recovering('starting')), step) ?? '', /while quorum is being recovered/);
+  });
+
+  it('stops a member that would throw the others out from ever being one that serves', () => {
+    const config = 'name: "demo-2-ccccc"\nforce-new-cluster: true\n';
+    const step: Step = { do: 'Configure', why: '', pods: [{ name: 'demo-2-ccccc', uid: 'u', config }] };
+    assert.match(brokenInvariant(scene(LOST), step) ?? '', /throw out/);
+  });
+
+  it('lets go a new cluster ID only from a member that was started for it', () => {
+    const complete: Step = { do: 'CompleteRecovery', clusterID: 'c2', revision: 1_000_000_009n };
+    assert.match(brokenInvariant(scene(EMPTY, recovering('seeding')), complete) ?? '', /in step seeding/);
+    assert.equal(brokenInvariant(scene(EMPTY, recovering('starting')), complete), undefined);
+    assert.match(brokenInvariant(scene(EMPTY), complete) ?? '', /no recovery is recorded/);
+  });
+
+  it('keeps the volumes of a lost cluster from every rule but the one for them, and from that until all members serve', () => {
+    const NEXT = `
+latch c2
+want 2
+list 2-ddddd=d1
+slot 0 phase=Pending | volume aaaaa id=a1 cluster=c1
+slot 2 inc=ddddd id=d1 phase=Voter begun=ddddd | pod ddddd running ready voter proven locked | answers c2/d1@1000000009 leader=d1 | volume ddddd id=d1 cluster=c2`;
+    const volume = { name: 'demo-0-aaaaa', uid: 'volume-demo-0-aaaaa' };
+    const s = scene(NEXT, { status: { loss: undefined } });
+    assert.deepEqual(
+      s.slots.map(({ lostVolumes }) => lostVolumes.map(({ name }) => name)),
+      [['demo-0-aaaaa'], []],
+    );
+    const retire: Step = { do: 'Retire', target: 'demo-0', pods: [], volumes: [volume] };
+    assert.match(brokenInvariant(s, retire) ?? '', /demo-0-aaaaa is of cluster c1/);
+    const lost: Step = { do: 'RetireLost', volumes: [{ ...volume, retain: false }] };
+    assert.match(brokenInvariant(s, lost) ?? '', /not its full size yet/);
+    const whole = scene(NEXT.replace('want 2', 'want 1'), { status: { loss: undefined } });
+    assert.equal(brokenInvariant(whole, lost), undefined);
+    const own = { name: 'demo-2-ddddd', uid: 'volume-demo-2-ddddd', retain: false };
+    assert.match(brokenInvariant(whole, { do: 'RetireLost', volumes: [own] }) ?? '', /of the present cluster/);
+  });
+});
