@@ -77,6 +77,10 @@ export type SimPod = {
   lost: boolean;
   /** Runs, and the runtime cannot reach it. */
   unreachable: boolean;
+  /** Runs, and no other member can reach it: a partition with one on its far side. */
+  cut?: boolean;
+  /** Runs, and what others write does not come through to it. */
+  lagging?: boolean;
   /** Of a Pod that fills a volume from another: it is no member. */
   seed: { source: string; to: string; token: string; done: boolean } | undefined;
   /** Its container has started anew since it last saw a leader: its client port is silent. */
@@ -176,6 +180,8 @@ export type World = {
   revisions: Record<string, bigint>;
   /** Views may be old, and so two controllers at work. Then two attempts may meet, but never two clusters serve. */
   slow: boolean;
+  /** What slow caches still show, or a second controller that does not know yet that it is none. */
+  view?: Observed | undefined;
   /** Clusters that took writes of clients under the present claim. */
   served: string[];
   /** Clusters that a person gave up. */
@@ -266,18 +272,18 @@ const setDisk = (w: World, pod: SimPod, disk: Disk): void => {
 const runs = (pod: SimPod): boolean => pod.container.running && !pod.lost;
 
 /** Pods that run as members of this cluster. */
-const partakers = (w: World, etcd: SimEtcd): { pod: SimPod; disk: Disk }[] =>
+export const partakers = (w: World, etcd: SimEtcd): { pod: SimPod; disk: Disk }[] =>
   w.pods.flatMap((pod) => {
     const disk = diskOf(w, pod);
-    const partakes = runs(pod) && pod.seed === undefined && disk?.directory === pod.name;
+    const partakes = runs(pod) && pod.cut !== true && pod.seed === undefined && disk?.directory === pod.name;
     return partakes && disk.clusterID === etcd.id ? [{ pod, disk }] : [];
   });
 
 const minorNumber = (version: string): number => Number(version.split('.')[1]);
 
-const votersOf = (etcd: SimEtcd): EtcdMember[] => etcd.members.filter(({ isLearner }) => !isLearner);
+export const votersOf = (etcd: SimEtcd): EtcdMember[] => etcd.members.filter(({ isLearner }) => !isLearner);
 
-const hasQuorum = (w: World, etcd: SimEtcd): boolean => {
+export const hasQuorum = (w: World, etcd: SimEtcd): boolean => {
   const alive = new Set(partakers(w, etcd).map(({ disk }) => disk.memberID));
   const voters = votersOf(etcd);
   return voters.length > 0 && voters.filter(({ id }) => alive.has(id)).length > voters.length / 2;
@@ -292,7 +298,8 @@ const startEtcd = (w: World, pod: SimPod): Exit | undefined => {
     const etcd = w.etcd.find(({ id }) => id === disk.clusterID);
     pod.mute = true;
     // Alone, nobody knows better than its disk.
-    if (etcd !== undefined && votersOf(etcd).length === 1) etcd.revision = disk.revision;
+    const [only, second] = etcd === undefined ? [] : votersOf(etcd);
+    if (etcd !== undefined && second === undefined && only?.id === disk.memberID) etcd.revision = disk.revision;
     if (etcd !== undefined && minorNumber(pod.version) < etcd.minor) {
       return {
         code: 1,
@@ -387,7 +394,11 @@ export const turnEtcd = (w: World): void => {
     }
     const alive = present.filter(({ disk }) => votersOf(etcd).some(({ id }) => id === disk.memberID));
     if (!alive.some(({ disk }) => disk.memberID === etcd.leader)) {
-      etcd.leader = alive.map(({ disk }) => disk.memberID).toSorted()[0];
+      // Elected is who has all that any of them has; what none of them has is lost, whoever was told that it is kept.
+      const [newest = 0n] = alive.map(({ disk }) => disk.revision).toSorted((a, b) => Number(b - a));
+      const able = alive.filter(({ disk }) => disk.revision === newest);
+      etcd.leader = able.map(({ disk }) => disk.memberID).toSorted()[0];
+      if (newest < etcd.revision && !etcd.foreign) etcd.revision = newest;
     }
     etcd.members = etcd.members.map((member) => {
       const runner = present.find(({ disk }) => disk.memberID === member.id)?.pod.name;
@@ -400,9 +411,10 @@ export const turnEtcd = (w: World): void => {
       etcd.served = true;
       w.served = [...w.served, etcd.id];
     }
-    if (clients) etcd.revision += 1n;
+    const taking = alive.filter(({ pod }) => pod.lagging !== true).length;
+    if (clients && taking > votersOf(etcd).length / 2) etcd.revision += 1n;
     for (const { pod, disk } of present) {
-      disk.revision = etcd.revision;
+      if (pod.lagging !== true) disk.revision = etcd.revision;
       pod.mute = false;
     }
   }
@@ -410,7 +422,7 @@ export const turnEtcd = (w: World): void => {
     const disk = diskOf(w, pod);
     const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
     const voter = etcd !== undefined && votersOf(etcd).some(({ id }) => id === disk?.memberID);
-    pod.ready = runs(pod) && voter && etcd?.leader !== undefined;
+    pod.ready = runs(pod) && voter && etcd?.leader !== undefined && pod.cut !== true;
   }
 };
 
@@ -692,7 +704,7 @@ const seenPod = (w: World, pod: SimPod): SeenPod => {
               answer({
                 clusterId: disk.clusterID,
                 memberId: disk.memberID,
-                leaderId: etcd.leader,
+                leaderId: pod.cut === true ? undefined : etcd.leader,
                 revision: disk.revision,
                 isLearner: etcd.members.some(({ id, isLearner }) => id === disk.memberID && isLearner),
                 version: pod.version,
@@ -1404,13 +1416,25 @@ function* record(w: World, decision: Decision, fault: StepFault | undefined): Ge
 
 export type Pass = { readonly decision: Decision; readonly fault: StepFault | undefined; readonly died: boolean };
 
+/** What decides. Only the model takes another one than the real, to see that a wrong one is found out. */
+export type Mind = {
+  readonly decide: (seen: Observed) => Decision;
+  readonly veto: (...of: Parameters<typeof brokenInvariant>) => string | undefined;
+};
+export const SOUND: Mind = { decide: plan, veto: brokenInvariant };
+
 /** One pass; the controller dies after `life` effects. `seen` may be older than the world: a second one, or slow caches. */
-export const pass = (w: World, life = Number.POSITIVE_INFINITY, seen: Observed = observe(w)): Pass => {
-  const decision = plan(seen);
+export const pass = (
+  w: World,
+  life = Number.POSITIVE_INFINITY,
+  seen: Observed = observe(w),
+  mind: Mind = SOUND,
+): Pass => {
+  const decision = mind.decide(seen);
   for (const { pod, identity } of decision.situation.held) {
     if (pod?.etcd.known === true && identity.is === 'proven') w.revisions[pod.name] = pod.etcd.value.revision;
   }
-  const veto = brokenInvariant(decision.situation, decision.step);
+  const veto = mind.veto(decision.situation, decision.step);
   if (veto !== undefined) throw new Violation(`veto on ${decision.step.do}: ${veto}`);
   let left = life;
   const drain = <T>(effects: Generator<void, T>): { done: boolean; value: T | undefined } => {

@@ -175,7 +175,7 @@ export const told = (step: Step): string => {
   }
 };
 
-const line = (decision: Decision, fault: StepFault | undefined): string =>
+export const line = (decision: Decision, fault: StepFault | undefined): string =>
   `${decision.rule}: ${told(decision.step)}${fault === undefined ? '' : ` -> ${fault.reason}: ${fault.message}`}`;
 
 const conditionsOf = (conditions: readonly { type: string; status: string; reason: string }[] | undefined): string =>
@@ -273,6 +273,10 @@ export const play = (w: World, directive: string): string => {
       return 'ok';
     }
     case 'pass': {
+      if (first === 'late') {
+        const { decision, fault } = pass(w, undefined, w.view);
+        return line(decision, fault);
+      }
       const lines: string[] = [];
       for (let i = 0; i < Number(first || 1); i += 1) {
         const { decision, fault } = pass(w);
@@ -284,6 +288,14 @@ export const play = (w: World, directive: string): string => {
       const { decision, died } = pass(w, Number(words.get('after')));
       return `${line(decision, undefined)}${died ? ' (the controller dies)' : ''}`;
     }
+    case 'remember':
+      w.view = structuredClone(observe(w));
+      // From here on a second controller may be at work.
+      w.slow = true;
+      return 'ok';
+    case 'forget':
+      w.view = undefined;
+      return 'ok';
     case 'run': {
       const lines: string[] = [];
       const last = run(w, {
@@ -318,9 +330,11 @@ export const play = (w: World, directive: string): string => {
     case 'wipe': {
       const volume = volumeOf(w, member);
       if (volume !== undefined) volume.disk = undefined;
+      if (words.has('ended')) restartContainer(w, member);
       return 'ok';
     }
     case 'foreign':
+      if (words.has('ended')) restartContainer(w, member);
       foreignDisk(w, member);
       return 'ok';
     case 'older': {
@@ -342,6 +356,12 @@ export const play = (w: World, directive: string): string => {
     case 'gone':
       w.pods = w.pods.filter((pod) => pod.member !== member);
       return 'ok';
+    case 'cut':
+    case 'lag': {
+      const pod = podOf(w, member);
+      if (pod !== undefined) pod[command === 'cut' ? 'cut' : 'lagging'] = !words.has('off');
+      return 'ok';
+    }
     case 'recover':
       for (const pod of w.pods) if (pod.member === member) pod.lost = false;
       return 'ok';

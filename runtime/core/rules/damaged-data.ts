@@ -29,17 +29,31 @@ const DAMAGE = new Map<ExitCause, string>([
 
 export type Damage = { readonly reason: Reason; readonly what: string };
 
-/** Seen in several starts, not in one. Undefined too for who is leaving by another way. */
-export const damageOf = (slot: Slot): Damage | undefined => {
-  const { pod, entry, member } = slot;
-  if (pod === undefined || !isCrashLooping(pod) || member.deleting) return undefined;
-  if (!entry.known || entry.value === undefined || entry.value.isLearner) return undefined;
-  if (isDataless(slot) || livesOnlyIn(slot)) return undefined;
+/** Seen in several starts, not in one. */
+const damageSeen = ({ pod }: Slot): Damage | undefined => {
+  if (pod === undefined || !isCrashLooping(pod)) return undefined;
   const cause = lastExitOf(pod)?.reason;
   const what = cause === undefined ? undefined : DAMAGE.get(cause);
   const reason = cause === undefined ? undefined : exitReasons[cause];
   return what === undefined || reason === undefined ? undefined : { reason, what };
 };
+
+/** Undefined too for who is leaving by another way. */
+export const damageOf = (slot: Slot): Damage | undefined => {
+  const { entry, member } = slot;
+  if (member.deleting || !entry.known || entry.value === undefined || entry.value.isLearner) return undefined;
+  return isDataless(slot) || livesOnlyIn(slot) ? undefined : damageSeen(slot);
+};
+
+/**
+ * A learner that had joined and cannot start again. Nobody counts on what it holds, so it is added anew rather than mended. One
+ * that has never joined is another matter: it ends in the same words while its peers cannot be reached.
+ */
+export const isRuinedLearner = (slot: Slot): boolean =>
+  slot.entry.known &&
+  slot.entry.value?.isLearner === true &&
+  slot.entry.value.name !== '' &&
+  damageSeen(slot) !== undefined;
 
 /** A volume that a person may want to look into, or to save something from. */
 export const isWorthKeeping = (cause: string | undefined): boolean =>

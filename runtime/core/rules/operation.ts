@@ -5,7 +5,7 @@ import { isOutdated } from '../rollout.ts';
 import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { differing } from './corrupt.ts';
-import { damagedData, isWorthKeeping } from './damaged-data.ts';
+import { damagedData, damageOf, isRuinedLearner, isWorthKeeping } from './damaged-data.ts';
 import { locked } from './identity.ts';
 import { isLostWithNode, lostWithNodes } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
@@ -76,7 +76,8 @@ const adding = (
     // Its kubelet finds it ready a second later; the next one need not wait for that, the last one tells that all is done.
     const more = s.held.length < (s.quorum?.spec.replicas ?? 0);
     const admitted = slot?.pod?.voterRole === true && isProvenStart(slot.pod) && isHealthyVoter(slot);
-    return unwanted || urgent || slot.serving || (more && admitted) || isDataless(slot) ? end('joined') : undefined;
+    const ruined = (of: Slot): boolean => isDataless(of) || isLostWithNode(s, of) || damageOf(of) !== undefined;
+    return unwanted || urgent || slot.serving || (more && admitted) || ruined(slot) ? end('joined') : undefined;
   }
 
   const drop: Step = { do: 'RemoveMember', target, memberID: entry.id };
@@ -86,13 +87,16 @@ const adding = (
   // A learner whose data was lost before it could vote is redone, not repaired.
   const begun = wasBegun(slot, incarnation);
   if (begun && (memory ? isPodless(slot) : volume === undefined || volume.deleting)) return drop;
-  if (begun && isLostWithNode(s, slot)) return drop;
+  if (begun && (isLostWithNode(s, slot) || isRuinedLearner(slot))) return drop;
   if (urgent && pod?.container.state !== 'running') return drop;
   // Made anew by the rules for any Pod: what ended, and what cannot start as the claim no longer wants it.
   const stuck = isOutdated(slot) && pod?.container.state !== 'running';
   if (stuck && memory) return drop;
   if (pod !== undefined && (isTerminal(pod) || stuck)) return undefined;
-  if (pod === undefined || (pod.container.id === undefined && !pod.deleting)) {
+  // etcd learns a member's name when it has joined. One that never has can have been given the wrong list: an older one, or, by
+  // a blackout, its own name alone. It would find no cluster by that, however often it is started.
+  const neverJoined = pod?.container.id === undefined || (pod.container.state !== 'running' && entry.name === '');
+  if (pod === undefined || (neverJoined && !pod.deleting)) {
     const refused = refusedSpec([slot]);
     if (refused !== undefined) return refused;
     const config = joiningConfig(s, slot, incarnation);
@@ -107,7 +111,7 @@ const adding = (
     if (pod.config !== config.text) {
       return {
         do: 'Configure',
-        why: 'the member list changed before its first start',
+        why: 'it has not joined yet, and this is the list to join by',
         pods: [{ ...named(pod), config: config.text }],
       };
     }
