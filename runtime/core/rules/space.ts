@@ -11,6 +11,15 @@ import { named, type Rule } from './rule.ts';
 
 type Measured = { readonly slot: Slot; readonly space: Space };
 
+/**
+ * Voters hold the same keys, so the smallest of their figures counts for all. etcd counts free pages one commit late, and while it
+ * refuses writes it commits nothing: after a compaction the others would be called full for ever.
+ */
+const counted = (all: readonly Measured[]): readonly Measured[] => {
+  const [least] = all.map(({ space }) => space.inUse).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  return least === undefined ? all : all.map(({ slot, space }) => ({ slot, space: { ...space, inUse: least } }));
+};
+
 /** Every voter with its space, the leader last; undefined unless all of them are well and say it. */
 const measured = (s: Situation): readonly Measured[] | undefined => {
   if (!s.seen.membership.known) return undefined;
@@ -21,7 +30,7 @@ const measured = (s: Situation): readonly Measured[] | undefined => {
     if (isLearner || slot === undefined || space === undefined || !isHealthyVoter(slot)) return undefined;
     all.push({ slot, space });
   }
-  return all.toSorted(
+  return counted(all).toSorted(
     (a, b) =>
       Number(isLeader(s, a.slot)) - Number(isLeader(s, b.slot)) || a.slot.member.ordinal - b.slot.member.ordinal,
   );
