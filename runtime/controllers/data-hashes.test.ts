@@ -26,7 +26,7 @@ const stage = async () => {
   const [first = ''] = urls;
   await etcd.clients.at({ url: first }).put('key', 'value');
   let now = 0;
-  const hashes = createDataHashes(etcd.clients, () => now);
+  const hashes = createDataHashes(() => now);
   return {
     etcd,
     urls,
@@ -36,7 +36,7 @@ const stage = async () => {
     },
     alarm: async () => etcd.arm((await etcd.clients.at({ url: first }).status()).memberId, 'CORRUPT'),
     look: async (change: (pods: SeenPod[]) => SeenPod[] = (pods) => pods): Promise<readonly SeenPod[]> =>
-      hashes('team-a/demo', change(await seen(etcd, urls)), ({ ip }) => ip, signal),
+      hashes('team-a/demo', change(await seen(etcd, urls)), ({ ip }) => etcd.clients.at({ url: ip ?? '' }), signal),
   };
 };
 
