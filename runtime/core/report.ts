@@ -653,6 +653,7 @@ export const quorumStatus = (
     ...(voters === undefined ? {} : { voters }),
     ...(learners === undefined ? {} : { learners }),
     ...(before.bootstrap === undefined ? {} : { bootstrap: before.bootstrap }),
+    ...(before.restored === undefined ? {} : { restored: before.restored }),
     ...(before.operation === undefined ? {} : { operation: before.operation }),
     ...lossOf(s, rule),
     ...(before.recovered === undefined ? {} : { recovered: before.recovered }),
