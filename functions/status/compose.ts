@@ -58,7 +58,8 @@ const isStatusAhead = (request: RunFunctionRequest, projected: ProjectedStatus):
   const present = record(record(composite).status);
   return (
     conditionOf(composite, 'Available') !== undefined &&
-    Object.entries(projected).some(([key, value]) => JSON.stringify(present[key]) !== JSON.stringify(value))
+    // Plain values only: they come back as they were written, and a difference that stayed would hold the conditions for ever.
+    Object.entries(projected).some(([key, value]) => typeof value !== 'object' && present[key] !== value)
   );
 };
 

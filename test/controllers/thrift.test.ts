@@ -26,9 +26,8 @@ describe('writes are counted, since each costs the claim tokens of its circuit b
         assert.ok(count(stage, new RegExp(`etcdmembers(/status)? ${metadata.name}$`)) <= 2, metadata.name);
       }
       assert.ok(count(stage, /etcdquorums\/status/) <= 4);
-      // In a world where nothing is refilled and Crossplane's cache is late whenever it can be.
       assert.ok(
-        stage.crossplane.tokens < 85,
+        stage.crossplane.tokens < 80,
         `${stage.crossplane.tokens} tokens\n${stage.crossplane.events.join('\n')}`,
       );
       stage.close();

@@ -126,13 +126,8 @@ export const createFakeCrossplane = (
     return { desired, conditions };
   };
 
-  /** What the next reconcile finds in its cache if it starts at once: the last one's first write, without its second. */
-  let view: Obj | undefined;
-
   const reconcileClaim = (): void => {
-    const present = store.get(key);
-    const composite = present === undefined || view?.metadata.uid !== present.metadata.uid ? present : view;
-    view = undefined;
+    const composite = store.get(key);
     if (composite === undefined || composite.metadata.deletionTimestamp !== undefined) return;
     const { uid } = composite.metadata;
     const refs = (((composite.spec as JsonObject).crossplane as JsonObject | undefined)?.resourceRefs ??
@@ -237,16 +232,12 @@ export const createFakeCrossplane = (
       return { ...condition, lastTransitionTime: old?.lastTransitionTime ?? new Date(now()).toISOString() };
     });
     // Two writes: the fields with the conditions as this reconcile found them, then the conditions as they are now.
-    const write = (status: JsonObject): boolean => {
-      const { version } = store;
+    const write = (status: JsonObject): void => {
       store.write(key, { kind: 'merge', manager: 'crossplane', body: { status } }, 'status');
-      return store.version !== version;
     };
-    const kept = before.length === 0 ? {} : { conditions: before as unknown as JsonObject[] };
-    const first = write({ ...projected, ...kept });
-    const between = store.get(key);
-    const second = write({ conditions: stamped as unknown as JsonObject[] });
-    view = first && second ? between : undefined;
+    if (before.length === 0) write({ ...projected });
+    else write({ ...projected, conditions: before as unknown as JsonObject[] });
+    write({ conditions: stamped as unknown as JsonObject[] });
   };
 
   return {
