@@ -8,9 +8,14 @@ import { inPlace } from './cluster.ts';
 import type { Measurement } from './function.ts';
 
 const EVERY_MS = 10;
+/**
+ * A write that is in flight when leadership changes may be dropped by etcd without a word, and then waits for its client to lose
+ * patience. So nobody's longest wait is shorter than that.
+ */
+const PATIENCE_MS = 500;
 
 const change = async (place: Place, from: string, to: string): Promise<Measurement[]> => {
-  await using writes = await writer(place, 'bench', EVERY_MS);
+  await using writes = await writer(place, 'bench', EVERY_MS, PATIENCE_MS);
   const began = performance.now();
   await place.apply(claim('bench', { version: to }));
   await eventually(

@@ -116,7 +116,7 @@ export type Writer = AsyncDisposable & {
  * Writes through what stands behind the client Service at each moment, as kube-proxy would choose, every few milliseconds
  * and with a short deadline.
  */
-export const writer = async (place: Place, name: string, everyMs = 50): Promise<Writer> => {
+export const writer = async (place: Place, name: string, everyMs = 50, deadlineMs = 1_000): Promise<Writer> => {
   let open: { name: string; ip: string }[] = [];
   const endpoints = new Map<string, { name: string; ip: string }[]>();
   const slices = await follow(
@@ -151,7 +151,7 @@ export const writer = async (place: Place, name: string, everyMs = 50): Promise<
       const key = `written/${n}`;
       try {
         if (pod === undefined) throw new Error('nobody is behind the client Service');
-        await askMember(place, pod, '/v3/kv/put', { key: text(key), value: text(String(n)) }, 1_000);
+        await askMember(place, pod, '/v3/kv/put', { key: text(key), value: text(String(n)) }, deadlineMs);
         acknowledged.push(key);
         gap();
         lastSuccess = performance.now();
