@@ -49,6 +49,14 @@ export const REASONS = {
   SecretUnread: 'A Secret cannot be read. The message says why; the runtime may lack the right to.',
   SecretWrongType: 'The Secret is of another type. Make it anew as kubernetes.io/tls or Opaque.',
   SecretIncomplete: 'The Secret lacks a key. The message says which; add it.',
+  ConfiguringAuth: 'Authentication is being turned on or off. Wait.',
+  AuthEnabled: 'etcd asks for passwords from now on. Nothing to do.',
+  AuthDisabled: 'etcd asks for no passwords any more. Nothing to do.',
+  PasswordChanged: "root's password is that of the Secret now. Nothing to do.",
+  AuthRequiredNotConfigured:
+    'etcd asks for passwords and the claim says nothing of it. Set auth.enabled, with the Secret that holds the password of root.',
+  AuthCredentialsRejected:
+    "etcd does not take root's password. Put the one in force back into the Secret; once the runtime is in, edit it again.",
   KeyMismatch: 'Certificate and key in the Secret do not belong together. Put both in anew.',
   CaMismatch: 'The certificate is not signed by an authority in ca.crt. Put the right ca.crt in, or issue it anew.',
   SanMissing: 'The certificate lacks names that members or clients use. Issue it with the names in the message.',

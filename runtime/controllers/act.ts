@@ -35,7 +35,7 @@ import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
 import { mergeTo } from './status-patch.ts';
-import { type Cache, FIELD_MANAGER, kinds, type World } from './world.ts';
+import { type Cache, type ClusterName, FIELD_MANAGER, kinds, type World } from './world.ts';
 
 export type Outcome =
   /** Look again, at once where nothing else is said. */
@@ -648,6 +648,60 @@ const disarm = async (scene: Scene, step: Extract<Step, { do: 'Disarm' }>): Prom
   return DONE;
 };
 
+/** What was done by an earlier try of this very step. */
+const unless = async (
+  call: Promise<unknown>,
+  done: EtcdFault['reason'],
+  otherwise?: () => Promise<unknown>,
+): Promise<void> => {
+  try {
+    await call;
+  } catch (error) {
+    if (!(error instanceof EtcdFault && error.reason === done)) throw error;
+    await otherwise?.();
+  }
+};
+
+const clusterName = ({ seen }: Scene): ClusterName => ({ namespace: seen.namespace, name: seen.cluster });
+
+const enableAuth = async (scene: Scene): Promise<Outcome> => {
+  const { world, signal } = scene;
+  const password = world.dialler.password(clusterName(scene));
+  const [client] = speakers(scene);
+  if (client === undefined || password === undefined) return DONE;
+  return membershipCall([client], async () => {
+    // A user that is left from before may have any password; while nobody is asked for one, it can be set.
+    await unless(client.userAdd('root', password, { signal }), 'UserExists', () =>
+      client.userChangePassword('root', password, { signal }),
+    );
+    await unless(client.roleAdd('root', { signal }), 'RoleExists');
+    await client.userGrantRole('root', 'root', { signal });
+    await client.authEnable({ signal });
+    world.dialler.inForce(clusterName(scene), password);
+    await changeQuorum(scene, { authEnabled: true });
+  });
+};
+
+const changePassword = async (scene: Scene): Promise<Outcome> => {
+  const { world, signal } = scene;
+  const password = world.dialler.password(clusterName(scene));
+  const [client] = speakers(scene);
+  if (client === undefined || password === undefined) return DONE;
+  return membershipCall([client], async () => {
+    await client.userChangePassword('root', password, { signal });
+    world.dialler.inForce(clusterName(scene), password);
+  });
+};
+
+const disableAuth = async (scene: Scene): Promise<Outcome> => {
+  const [client] = speakers(scene);
+  if (client === undefined) return DONE;
+  return membershipCall([client], async () => {
+    await client.authDisable({ signal: scene.signal });
+    await changeQuorum(scene, { authEnabled: false });
+  });
+};
+
 const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
   const { world, seen, signal, decision } = scene;
   switch (step.do) {
@@ -783,6 +837,15 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'CompleteRestore':
     case 'AbandonRestore':
       return restore(scene, step);
+    case 'EnableAuth':
+      return enableAuth(scene);
+    case 'ChangePassword':
+      return changePassword(scene);
+    case 'DisableAuth':
+      return disableAuth(scene);
+    case 'LatchAuth':
+      await changeQuorum(scene, { authEnabled: step.enabled });
+      return DONE;
     case 'GrowVolumes':
       return growVolumes(scene, step.volumes);
     case 'LetGo':

@@ -7,7 +7,7 @@ import type { Secret } from 'kubernetes-types/core/v1.js';
 import type { EtcdQuorumSpec } from '../../api/etcdquorum.gen.ts';
 import { PORTS, peerHost } from '../../api/names.ts';
 import type { SeenCertificate, SeenSecret } from '../core/certificates.ts';
-import { known, unknown } from '../core/observed.ts';
+import { known, type SeenAuth, unknown } from '../core/observed.ts';
 import { type EtcdClients, type EtcdEndpoint, EtcdFault, type EtcdMemberClient, type EtcdTls } from '../ports/etcd.ts';
 import { type NamedSecrets, type SecretView, secretBytes } from '../ports/secrets.ts';
 import { type ClusterName, clusterKey } from './world.ts';
@@ -18,6 +18,18 @@ export type Dialled = { readonly name: string; readonly ip: string; readonly con
 export type Dialler = {
   /** Takes in what the cluster's Secrets hold now; at the begin of each pass. */
   prepare(cluster: ClusterName, spec: EtcdQuorumSpec | undefined): Promise<readonly SeenCertificate[]>;
+  /**
+   * Members refused what the present client logs in by, which was given out with this mark: whether there is something
+   * else to try.
+   */
+  turnDown(cluster: ClusterName, mark: number): boolean;
+  mark(cluster: ClusterName): number;
+  /** How the members let the runtime in. */
+  login(cluster: ClusterName): Pick<SeenAuth, 'password' | 'accepted'>;
+  /** Root's password as the Secret has it. */
+  password(cluster: ClusterName): string | undefined;
+  /** Certainly the one in force: after the Secret was edited, members still want it. */
+  inForce(cluster: ClusterName, password: string): void;
   /** Rejects with `TlsRefused` where the Secrets do not give what it takes. */
   client(cluster: ClusterName, pod: Dialled): EtcdMemberClient;
   forget(cluster: ClusterName): void;
@@ -25,7 +37,12 @@ export type Dialler = {
   expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
 };
 
+/** In the order in which they are tried. */
+type Login = { readonly by: 'password' | 'earlier' | 'certificate'; readonly password?: string };
+
 type Access = {
+  readonly logins: readonly Login[];
+  readonly password: { readonly value: string | undefined; readonly seen: SeenAuth['password'] };
   readonly tls: Omit<EtcdTls, 'serverName'> | undefined;
   /** Why there is none although the cluster wants TLS. */
   readonly lacking: string | undefined;
@@ -39,10 +56,33 @@ const servesTls = ({ config }: Dialled): boolean => /^advertise-client-urls: "ht
 const bytes = (view: SecretView | undefined, key: string): Buffer | undefined =>
   view?.is === 'there' ? secretBytes(view.secret, key) : undefined;
 
-const accessOf = (
+const passwordIn = (name: string | undefined, view: SecretView | undefined): Access['password'] => {
+  const lacking = (reason: 'SecretMissing' | 'SecretUnread' | 'SecretIncomplete', why: string): Access['password'] => ({
+    value: undefined,
+    seen: { known: false, reason, why },
+  });
+  if (name === undefined) return lacking('SecretMissing', 'the claim names no Secret with the password of root');
+  if (view === undefined || view.is === 'unread') {
+    return lacking('SecretUnread', `Secret ${name}, which holds root's password: ${view?.why ?? 'it was not read'}`);
+  }
+  const bytes = view.is === 'there' ? secretBytes(view.secret, 'password') : undefined;
+  if (view.is === 'absent') return lacking('SecretMissing', `there is no Secret ${name}, which holds root's password`);
+  return bytes === undefined
+    ? lacking('SecretIncomplete', `Secret ${name} has no password`)
+    : { value: bytes.toString('utf8'), seen: { known: true } };
+};
+
+/** The Secret's, the one that was in force when it was edited, and at last what the certificate says of us. */
+const loginsOf = (wanted: string | undefined, earlier: string | undefined): readonly Login[] => [
+  ...(wanted === undefined ? [] : [{ by: 'password' as const, password: wanted }]),
+  ...(earlier === undefined || earlier === wanted ? [] : [{ by: 'earlier' as const, password: earlier }]),
+  { by: 'certificate' },
+];
+
+const transportOf = (
   client: NonNullable<EtcdQuorumSpec['tls']>['client'],
   views: ReadonlyMap<string, SecretView>,
-): Access => {
+): Pick<Access, 'tls' | 'lacking'> => {
   if (client === undefined) return { tls: undefined, lacking: undefined };
   const ca = bytes(views.get(client.serverSecretName), 'ca.crt');
   if (ca === undefined) return { tls: undefined, lacking: `there is no ca.crt in Secret ${client.serverSecretName}` };
@@ -79,13 +119,14 @@ const seenCertificates = (
   ];
 };
 
-const namesOf = (tls: EtcdQuorumSpec['tls']): readonly string[] => {
+const namesOf = ({ tls, auth }: Partial<EtcdQuorumSpec>): readonly string[] => {
   const { client, peer } = tls ?? {};
   return [
     client?.serverSecretName,
     client?.operatorClientSecretName,
     client?.clientCASecretName,
     peer?.secretName,
+    auth?.rootCredentialsSecretName,
   ].flatMap((name) => name ?? []);
 };
 
@@ -101,6 +142,9 @@ export type DiallerOptions = {
 
 export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler => {
   const accesses = new Map<string, Access>();
+  /** Which login of a cluster is in use; as many as there are: none was taken. */
+  const turns = new Map<string, number>();
+  const forces = new Map<string, string>();
   /** URLs that clients of a cluster's present certificates were made for. */
   const dialled = new Map<string, Set<string>>();
   const seen = new Map<string, { readonly cluster: ClusterName; readonly certificates: readonly SeenCertificate[] }>();
@@ -108,11 +152,18 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
   return {
     prepare: async (cluster, spec) => {
       const key = clusterKey(cluster);
-      const names = namesOf(spec?.tls);
+      const names = namesOf(spec ?? {});
       const views =
         names.length === 0 ? new Map<string, SecretView>() : await secrets.follow(key, cluster.namespace, names);
       if (names.length === 0) secrets.forget(key);
-      const next = accessOf(spec?.tls?.client, views);
+      const secret = spec?.auth?.rootCredentialsSecretName;
+      const password = passwordIn(secret, secret === undefined ? undefined : views.get(secret));
+      const next: Access = {
+        ...transportOf(spec?.tls?.client, views),
+        password,
+        logins: loginsOf(password.value, forces.get(key)),
+      };
+      turns.set(key, 0);
       const before = accesses.get(key);
       if (before !== undefined && digest(before) !== digest(next)) {
         // A client of the old certificate would never be asked again, and its connection stay until it idles.
@@ -127,8 +178,11 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
     },
     client: (cluster, pod) => {
       const key = clusterKey(cluster);
-      if (!servesTls(pod)) return etcd.at({ url: url('http', pod.ip) });
       const access = accesses.get(key);
+      const login = access?.logins[turns.get(key) ?? 0]?.password;
+      const auth = login === undefined ? {} : { auth: { username: 'root', password: login } };
+      // A password is not sent in the clear, whatever the claim says.
+      if (!servesTls(pod)) return etcd.at({ url: url('http', pod.ip) });
       const address = url('https', pod.ip);
       if (access?.tls === undefined) {
         throw new EtcdFault({
@@ -143,13 +197,41 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       dialled.set(key, urls.add(address));
       const endpoint: EtcdEndpoint = {
         url: address,
+        ...auth,
         // Dialled by address, because names lag behind Pods; what the certificate must carry is the name all the same.
         tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, pod.name) },
       };
       return etcd.at(endpoint);
     },
+    mark: (cluster) => turns.get(clusterKey(cluster)) ?? 0,
+    turnDown: (cluster, mark) => {
+      const key = clusterKey(cluster);
+      const turn = turns.get(key) ?? 0;
+      const all = accesses.get(key)?.logins.length ?? 1;
+      // Another call was refused before this one and has moved on already.
+      if (turn === mark) turns.set(key, turn + 1);
+      return (turns.get(key) ?? 0) < all;
+    },
+    login: (cluster) => {
+      const key = clusterKey(cluster);
+      const access = accesses.get(key);
+      return {
+        password: access?.password.seen ?? {
+          known: false,
+          reason: 'SecretMissing',
+          why: 'nothing is known of the cluster',
+        },
+        accepted: access?.logins[turns.get(key) ?? 0]?.by ?? 'none',
+      };
+    },
+    password: (cluster) => accesses.get(clusterKey(cluster))?.password.value,
+    inForce: (cluster, password) => {
+      forces.set(clusterKey(cluster), password);
+    },
     forget: (cluster) => {
       const key = clusterKey(cluster);
+      turns.delete(key);
+      forces.delete(key);
       secrets.forget(key);
       for (const one of dialled.get(key) ?? []) etcd.forget(one);
       dialled.delete(key);

@@ -17,6 +17,7 @@ import {
   type Fact,
   known,
   type Observed,
+  type SeenAuth,
   type SeenBudget,
   type SeenClaim,
   type SeenContainer,
@@ -28,7 +29,7 @@ import {
   unknown,
 } from '../core/observed.ts';
 import { restartPart } from '../core/template-metadata.ts';
-import type { EtcdMemberClient, EtcdMembership } from '../ports/etcd.ts';
+import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
 import { createDataHashes, type DataHashes } from './data-hashes.ts';
 import type { Dialled } from './dialler.ts';
@@ -136,10 +137,57 @@ const askStatus = async (
   deleting: boolean,
 ): Promise<SeenPod['etcd']> => {
   const deadlineMs = deleting ? ENDING_DEADLINE_MS : STATUS_DEADLINE_MS;
+  for (;;) {
+    const mark = world.dialler.mark(cluster);
+    try {
+      return known(await world.dialler.client(cluster, pod).status({ signal, deadlineMs }));
+    } catch (error) {
+      const refused = error instanceof EtcdFault && ['AuthRequired', 'InvalidAuth'].includes(error.reason);
+      if (refused && world.dialler.turnDown(cluster, mark)) continue;
+      return unknown(error instanceof Error ? error.message : String(error));
+    }
+  }
+};
+
+const AUTH_STATUS_AGAIN_MS = 300_000;
+const authAsked = new WeakMap<World, Map<string, { readonly at: number; readonly enabled: boolean }>>();
+
+/**
+ * Whether etcd asks for passwords. The question goes through raft's log, so it is put only where the answer may change what
+ * is done, and now and then, because somebody may have turned it off by hand.
+ */
+const seenAuth = async (
+  world: World,
+  cluster: ClusterName,
+  quorum: SeenQuorum | undefined,
+  pods: readonly SeenPod[],
+  signal: AbortSignal,
+): Promise<SeenAuth | undefined> => {
+  const { password, accepted } = world.dialler.login(cluster);
+  const { auth } = quorum?.spec ?? {};
+  const latched = quorum?.status.authEnabled === true;
+  if (auth === undefined && !latched && accepted !== 'none') return undefined;
+  const seen = (enabled: Fact<boolean>): SeenAuth => ({ password, accepted, enabled });
+  if (accepted === 'none') return seen(known(true));
+  const memory = authAsked.get(world) ?? new Map<string, { readonly at: number; readonly enabled: boolean }>();
+  authAsked.set(world, memory);
+  const key = clusterKey(cluster);
+  const before = memory.get(key);
+  const now = world.clock.elapsed();
+  const fresh = before !== undefined && now - before.at < AUTH_STATUS_AGAIN_MS;
+  const agreed = (auth?.enabled ?? false) === latched && before?.enabled === latched;
+  if (fresh && agreed && (!latched || accepted === 'password')) return seen(known(before.enabled));
+  const asked = pods.find((pod) => leads(pod) && pod.ip !== undefined);
+  if (asked?.ip === undefined) return seen(unknown('no leader answers'));
   try {
-    return known(await world.dialler.client(cluster, pod).status({ signal, deadlineMs }));
+    const client = world.dialler.client(cluster, { name: asked.name, ip: asked.ip, config: asked.config });
+    const enabled = await client.authStatus({ signal, deadlineMs: LIST_DEADLINE_MS });
+    memory.set(key, { at: now, enabled });
+    const inUse = world.dialler.password(cluster);
+    if (enabled && accepted === 'password' && inUse !== undefined) world.dialler.inForce(cluster, inUse);
+    return seen(known(enabled));
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error));
+    return seen(unknown(error instanceof Error ? error.message : String(error)));
   }
 };
 
@@ -463,6 +511,13 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
           metadata: pdb.metadata.annotations?.[ANNOTATIONS.metadata],
         };
 
+  const auth = await seenAuth(
+    world,
+    cluster,
+    quorum,
+    pods.map(({ seen }) => seen),
+    signal,
+  );
   const exact = needsExactness(members, quorum, budget);
   const [membership, claim, namespaceTerminating] = await Promise.all([
     memberList(
@@ -492,6 +547,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
           ),
     budget,
     ...(certificates.length === 0 ? {} : { certificates }),
+    ...(auth === undefined ? {} : { auth }),
     membership,
     patience: world.patience,
     agentImage: world.agentImage,

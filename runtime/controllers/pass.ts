@@ -163,6 +163,20 @@ const wordsFor = (step: Step): Words | undefined => {
             ? `etcd is asked to write its data back for ${step.target}`
             : `the downgrade to ${step.target} is cancelled`,
       };
+    case 'EnableAuth':
+      return {
+        type: 'Normal',
+        reason: 'AuthEnabled',
+        message: 'the cluster is whole: etcd asks for passwords from now on',
+      };
+    case 'DisableAuth':
+      return {
+        type: 'Normal',
+        reason: 'AuthDisabled',
+        message: 'the claim asks for it: etcd asks for no passwords any more',
+      };
+    case 'ChangePassword':
+      return { type: 'Normal', reason: 'PasswordChanged', message: "root's password is made that of the Secret" };
     case 'LetGo':
       return { type: 'Warning', reason: 'Orphaned', message: step.why };
     case 'Teardown':

@@ -180,6 +180,22 @@ export type Patience = {
   readonly memoryNodeMs: number;
 };
 
+/** How the runtime is let in, and nothing of what it is let in by. */
+export type SeenAuth = {
+  /** Whether the Secret has a password of root; where not, why. */
+  readonly password:
+    | { readonly known: true }
+    | {
+        readonly known: false;
+        readonly reason: 'SecretMissing' | 'SecretUnread' | 'SecretIncomplete';
+        readonly why: string;
+      };
+  /** What members took: the Secret's password, the one in force before, the certificate or none at all; or nothing. */
+  readonly accepted: 'password' | 'earlier' | 'certificate' | 'none' | undefined;
+  /** Whether etcd asks for passwords. */
+  readonly enabled: Fact<boolean>;
+};
+
 export type Observed = {
   readonly namespace: string;
   readonly cluster: string;
@@ -192,6 +208,8 @@ export type Observed = {
   readonly budget: SeenBudget | undefined;
   /** The TLS Secrets that the cluster names, in the order in which they are judged. Absent: no TLS. */
   readonly certificates?: readonly SeenCertificate[] | undefined;
+  /** Absent: nobody asks for passwords, neither claim nor etcd. */
+  readonly auth?: SeenAuth | undefined;
   /** Confirmed by a quorum of etcd. Unknown without one. */
   readonly membership: Fact<EtcdMembership>;
   readonly patience?: Patience | undefined;

@@ -4,6 +4,7 @@
  */
 import { afterEnd } from './ending.ts';
 import type { Observed } from './observed.ts';
+import { authentication, credentials } from './rules/authentication.ts';
 import { bootstrap } from './rules/bootstrap.ts';
 import { certificates } from './rules/certificates.ts';
 import { corrupt } from './rules/corrupt.ts';
@@ -39,6 +40,7 @@ export const RULES: readonly Rule[] = [
   release,
   record,
   certificates,
+  credentials,
   restore,
   bootstrap,
   recovery,
@@ -65,6 +67,7 @@ export const RULES: readonly Rule[] = [
   downgrade,
   roll,
   relieve,
+  authentication,
   starting,
   retireLost,
   spaceExhausted,

@@ -660,6 +660,7 @@ export const quorumStatus = (
     ...(before.repairs === undefined ? {} : { repairs: before.repairs }),
     decision: { rule, seen: sketch, next: 'message' in step ? `${step.do}: ${step.message}` : step.do },
     ...certificateStatus(s),
+    ...(before.authEnabled === undefined ? {} : { authEnabled: before.authEnabled }),
     observedGeneration: quorum.generation,
     conditions: conditions(before.conditions, s.seen.now, quorum.generation, {
       ...saidOf(picture, phase),

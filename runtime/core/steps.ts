@@ -227,6 +227,14 @@ export type Step =
   /** Deletes volumes of a lost cluster, or releases them where the claim says Retain, once all members agree on their data. */
   | { readonly do: 'RetireLost'; readonly volumes: readonly (ObjectName & { readonly retain: boolean })[] }
 
+  /** User, role, then the switch; each is refused by etcd with its own word when it was done before. */
+  | { readonly do: 'EnableAuth' }
+  | { readonly do: 'DisableAuth' }
+  /** From the password in force, or by certificate, to that of the Secret. */
+  | { readonly do: 'ChangePassword' }
+  /** One status write: what etcd was found to be, after a crash or somebody's own hand. */
+  | { readonly do: 'LatchAuth'; readonly enabled: boolean }
+
   /** Asks for larger volumes. The API server refuses what would shrink one, or what its StorageClass cannot. */
   | { readonly do: 'GrowVolumes'; readonly volumes: readonly (ObjectName & { readonly size: string })[] }
   /** Takes the finalizer off members that are going and leaves their Pods and volumes as they are. */

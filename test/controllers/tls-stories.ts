@@ -22,6 +22,34 @@ const bring = (stage: Stage, name: string, identity: Identity, by = ca.certifica
   stage.store.put(resources.secrets, { ...secret, metadata: { name, namespace: NAMESPACE } } as never);
 };
 
+const password = (stage: Stage, text: string): void => {
+  stage.store.put(resources.secrets, {
+    metadata: { name: 'root', namespace: NAMESPACE },
+    type: 'kubernetes.io/basic-auth',
+    data: { username: Buffer.from('root').toString('base64'), password: Buffer.from(text).toString('base64') },
+  } as never);
+};
+
+/** Whether etcd lets in who comes with each of these passwords, or with none. */
+const takes = (stage: Stage, ...passwords: readonly (string | undefined)[]): Promise<boolean[]> => {
+  const [url = ''] = stage.pods.map(({ metadata }) => stage.kubelet.clientURL(metadata.name));
+  return Promise.all(
+    passwords.map((text) =>
+      stage.etcd.clients
+        .dial({
+          url,
+          tls: { ca: new Uint8Array(), certificate: new Uint8Array(), key: new Uint8Array() },
+          ...(text === undefined ? {} : { auth: { username: 'root', password: text } }),
+        })
+        .status()
+        .then(
+          () => true,
+          () => false,
+        ),
+    ),
+  );
+};
+
 const both = {
   client: { serverSecretRef: { name: 'server' }, operatorClientSecretRef: { name: 'operator' } },
   peer: { secretRef: { name: 'peer' } },
@@ -157,6 +185,68 @@ export const tlsStories: readonly Story[] = [
       );
     },
     ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
+    immortal: true,
+  },
+  {
+    name: 'asks for passwords once the cluster is whole, follows the Secret through three of them, and stops when asked',
+    before: formed,
+    play: async (stage) => {
+      password(stage, 'first');
+      stage.edit({ auth: { enabled: true, rootCredentialsSecretRef: { name: 'root' } } });
+      await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it is on');
+      await stage.settled();
+      assert.deepEqual(await takes(stage, 'first', undefined), [true, false]);
+      for (const [before, next] of [
+        ['first', 'second'],
+        ['second', 'third'],
+      ] as const) {
+        password(stage, next);
+        await stage.until(async () => (await takes(stage, next))[0] === true, `${next} is in force`);
+        assert.deepEqual(await takes(stage, before), [false]);
+      }
+      stage.edit({ replicas: 4 });
+      await stage.settled();
+      stage.edit({ auth: { enabled: false, rootCredentialsSecretRef: { name: 'root' } } });
+      await stage.until(({ quorum }) => quorum?.status?.authEnabled === false, 'it is off');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.deepEqual(await takes(stage, undefined), [true]);
+      assert.ok(!JSON.stringify([stage.quorum, stage.claim, stage.announced, stage.diary]).includes('"third'));
+    },
+    immortal: true,
+  },
+  {
+    name: 'says that etcd does not take the password, leaves the members alone, and goes on when it does',
+    before: formed,
+    play: async (stage) => {
+      password(stage, 'first');
+      stage.edit({ auth: { enabled: true, rootCredentialsSecretRef: { name: 'root' } } });
+      await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it is on');
+      // The runtime starts anew and the Secret was edited while it was away: it knows of no earlier password.
+      stage.away(5_000);
+      password(stage, 'unheard-of');
+      await stage.until((s) => condition(s, 'Stalled')?.reason === 'AuthCredentialsRejected', 'it is told');
+      assert.notEqual(stage.quorum?.status?.phase, 'QuorumLost');
+      assert.equal(stage.pods.length, 3);
+      password(stage, 'first');
+      await stage.settled();
+    },
+    ends: async (stage) => assert.deepEqual(await takes(stage, 'first'), [true]),
+    immortal: true,
+  },
+  {
+    name: 'says that etcd asks for passwords of which the claim says nothing, and takes the cluster in when it does',
+    before: formed,
+    play: async (stage) => {
+      const [url] = stage.pods.map(({ metadata }) => stage.kubelet.clientURL(metadata.name));
+      stage.etcd.enableAuth(url ?? '', { root: 'theirs' });
+      await stage.until((s) => condition(s, 'Stalled')?.reason === 'AuthRequiredNotConfigured', 'it is told');
+      password(stage, 'theirs');
+      stage.edit({ auth: { enabled: true, rootCredentialsSecretRef: { name: 'root' } } });
+      await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it is taken in');
+      await stage.settled();
+    },
     immortal: true,
   },
 ];

@@ -1393,6 +1393,11 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         yield;
       }
       return undefined;
+    case 'EnableAuth':
+    case 'DisableAuth':
+    case 'ChangePassword':
+    case 'LatchAuth':
+      throw new Violation(`${step.do}: nobody in this world asks for passwords`);
     default:
       return step satisfies never;
   }

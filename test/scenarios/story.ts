@@ -160,6 +160,12 @@ export const told = (step: Step): string => {
       return `AbandonRestore ${names([...step.pods, ...step.volumes])}${step.done ? 'nothing is left' : ''}: ${step.why}`;
     case 'RetireLost':
       return `RetireLost ${names(step.volumes)}`;
+    case 'EnableAuth':
+    case 'DisableAuth':
+    case 'ChangePassword':
+      return step.do;
+    case 'LatchAuth':
+      return `LatchAuth ${step.enabled ? 'on' : 'off'}`;
     case 'LetGo':
       return `LetGo ${names(step.members)}: ${step.why}`;
     case 'Teardown':

@@ -342,7 +342,8 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
   const staleToken = (failure: unknown): boolean =>
     endpoint.auth !== undefined &&
     failure instanceof GrpcError &&
-    meaningOf(failure, true).reason === 'InvalidAuth' &&
+    // Required: it was turned on since the client found that there was nothing to log in to.
+    ['InvalidAuth', 'AuthRequired'].includes(meaningOf(failure, true).reason) &&
     !failure.details.includes('authentication failed');
 
   const breaks = ({ reason }: EtcdFault): boolean =>
