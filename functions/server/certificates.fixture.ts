@@ -23,8 +23,11 @@ const oid = (dotted: string): Buffer => {
 };
 const time = (at: number): Buffer =>
   tlv(0x18, Buffer.from(`${new Date(at).toISOString().replaceAll(/[-:T]/g, '').slice(0, 14)}Z`));
+/** Without parts for an empty organization, as cert-manager names what has only alternative names. */
 const name = (organization: string): Buffer =>
-  sequence(tlv(0x31, sequence(oid('2.5.4.10'), tlv(0x0c, Buffer.from(organization)))));
+  organization === ''
+    ? sequence()
+    : sequence(tlv(0x31, sequence(oid('2.5.4.10'), tlv(0x0c, Buffer.from(organization)))));
 const extension = (id: string, critical: boolean, value: Buffer): Buffer =>
   sequence(oid(id), ...(critical ? [tlv(0x01, Buffer.from([255]))] : []), tlv(0x04, value));
 

@@ -88,6 +88,13 @@ describe('reading a TLS Secret', () => {
     assert.ok(!seen.includes(leaf.key.split('\n')[1] ?? '?'));
   });
 
+  test('reads a certificate without a subject, which is what cert-manager issues for names alone', () => {
+    const nameless = issue({ subject: '', issuer: root, dnsNames: ['demo.ns.svc'] });
+    const seen = readTlsSecret(secret({ ...good, 'tls.crt': nameless.certificate, 'tls.key': nameless.key }));
+    assert.equal(seen.leaf?.subject, '(no subject)');
+    assert.equal(seen.leaf?.trustedBy, seen.authorities[0]?.fingerprint);
+  });
+
   test('says which keys are missing, an empty one too, and of which type it is', () => {
     const seen = readTlsSecret(secret({ 'tls.crt': leaf.certificate, 'tls.key': '' }, 'Opaque'));
     assert.deepEqual(seen.missing, ['tls.key', 'ca.crt']);

@@ -20,8 +20,8 @@ const certificatesIn = (pem: string): X509Certificate[] =>
 
 const fingerprint = ({ fingerprint256 }: X509Certificate): string => fingerprint256.replaceAll(':', '').toLowerCase();
 
-/** `CN=a, O=b` on one line; OpenSSL gives a line to each part. */
-const oneLine = (name: string): string => name.trim().split('\n').join(', ') || '(no subject)';
+/** `CN=a, O=b` on one line; OpenSSL gives a line to each part, and Node nothing at all for a name without parts. */
+const oneLine = (name: string | undefined): string => (name ?? '').trim().split('\n').join(', ') || '(no subject)';
 
 /** Times of X.509 are in GMT and say so. */
 const instant = (text: string): number => Date.parse(text);
