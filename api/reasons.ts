@@ -59,6 +59,8 @@ export const REASONS = {
     "etcd does not take root's password. Put the one in force back into the Secret; once the runtime is in, edit it again.",
   KeyMismatch: 'Certificate and key in the Secret do not belong together. Put both in anew.',
   CaMismatch: 'The certificate is not signed by an authority in ca.crt. Put the right ca.crt in, or issue it anew.',
+  CaChangedAtOnce:
+    'A certificate is of a CA that running members do not trust yet. Put the former certificate back with both CAs in ca.crt; when the members have restarted, put the new one in. Or delete all Pods at once and bear the interruption.',
   SanMissing: 'The certificate lacks names that members or clients use. Issue it with the names in the message.',
   UsageMissing: 'The certificate is not for this use. Issue it with the extended key usages in the message.',
 

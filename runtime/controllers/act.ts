@@ -797,6 +797,10 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return membershipCall(speakers(scene).slice(0, 1), (client) => client.moveLeader(step.to, { signal }));
     case 'Downgrade':
       return downgrade(scene, step);
+    case 'UpdatePeer':
+      return membershipCall(speakers(scene), (client) =>
+        client.memberUpdate(step.memberID, [step.peerURL], { signal }),
+      );
     case 'RemoveMember':
       return membershipCall(
         speakers(scene, step.memberID),

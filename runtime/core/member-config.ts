@@ -37,7 +37,7 @@ export const clientScheme = ({ member }: Slot): Scheme => (member.spec.tls?.clie
 export const peerScheme = ({ member }: Slot): Scheme => (member.spec.tls?.peer === undefined ? 'http' : 'https');
 
 /** What a member that is started now has to trust. */
-const trustOf = (s: Situation, { member }: Slot): Trust | undefined => {
+export const trustOf = (s: Situation, { member }: Slot): Trust | undefined => {
   const { client, peer } = member.spec.tls ?? {};
   const trust = {
     ...(client?.mutual === true ? { client: s.trust.client } : {}),
@@ -150,13 +150,16 @@ export const nextConfig = (s: Situation, slot: Slot, incarnation: string): Membe
 
 const line = (key: string): RegExp => new RegExp(`^${key}: .*$`, 'm');
 
+/** Where the member that reads this file tells its peers to find it. */
+export const advertisedPeerURL = (text: string): string | undefined =>
+  /^initial-advertise-peer-urls: "(.*)"$/m.exec(text)?.[1];
+
 /**
  * The same file with only the lock closed. For a Pod whose claim has moved on: its binary may be of another minor than
  * the claim asks for, and options that etcd refuses must not keep a member from being locked.
  */
 export const relocked = (s: Situation, text: string, name: string): string => {
-  const own = /^initial-advertise-peer-urls: "(.*)"$/m.exec(text)?.[1];
-  const list = `${name}=${own ?? peerURL(s.seen.cluster, s.seen.namespace, name)}`;
+  const list = `${name}=${advertisedPeerURL(text) ?? peerURL(s.seen.cluster, s.seen.namespace, name)}`;
   return text
     .replace(line('initial-cluster'), () => `initial-cluster: ${JSON.stringify(list)}`)
     .replace(line('initial-cluster-state'), () => 'initial-cluster-state: "existing"');

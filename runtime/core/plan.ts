@@ -15,6 +15,7 @@ import { relieve } from './rules/full-volume.ts';
 import { admit, configure, dismiss, impostor, record } from './rules/identity.ts';
 import { held, replace, scale, spare, strangers, strays } from './rules/membership.ts';
 import { operation } from './rules/operation.ts';
+import { peerAddress } from './rules/peer-address.ts';
 import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
 import { recovery, retireLost } from './rules/recovery.ts';
 import { pause, revive } from './rules/restart.ts';
@@ -65,6 +66,7 @@ export const RULES: readonly Rule[] = [
   vacate,
   relabel,
   downgrade,
+  peerAddress,
   roll,
   relieve,
   authentication,

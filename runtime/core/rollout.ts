@@ -3,6 +3,7 @@
 import { ANNOTATIONS } from '../../api/names.ts';
 import { isEqual } from '../../api/quantity.ts';
 import { compareMinors, compareVersions, upgradeRefusal } from '../../api/upgrade-path.ts';
+import { trustOf } from './member-config.ts';
 import { isLeader, type Situation, type Slot } from './situation.ts';
 import type { Step } from './steps.ts';
 import { type Metadata, metadataPatch, metadataRecord } from './template-metadata.ts';
@@ -16,6 +17,18 @@ export const isOutdated = ({ pod, member }: Slot): boolean =>
   !pod.deleting &&
   pod.templateHash !== member.templateHash &&
   pod.restartHash !== member.restartHash;
+
+/**
+ * Its etcd trusts other authorities than its Secrets have now. etcd reads them at its start alone, so a change of CA is a
+ * rollout to both, then new certificates, which need none, then a rollout to the new one.
+ */
+export const trustsOthers = (s: Situation, slot: Slot): boolean => {
+  const { pod } = slot;
+  if (pod === undefined || pod.deleting || isOutdated(slot) || s.seen.certificates === undefined) return false;
+  const wanted = trustOf(s, slot);
+  const differs = (has: string | undefined, needs: string | undefined): boolean => needs !== undefined && has !== needs;
+  return differs(pod.trust?.client, wanted?.client) || differs(pod.trust?.peer, wanted?.peer);
+};
 
 /** Metadata that Pods and volumes can take in as they are. Also what an older runtime did not note on a Pod that is as asked. */
 export const metadataToWrite = (s: Situation): Step | undefined => {
@@ -119,7 +132,7 @@ export const outdatedIdle = (s: Situation): Step | undefined => {
  * first to change must not be the first to go.
  */
 export const nextToRoll = (s: Situation): Slot | undefined => {
-  const outdated = s.held.filter(isOutdated);
+  const outdated = s.held.filter((slot) => isOutdated(slot) || trustsOthers(s, slot));
   const followers = outdated.filter((slot) => !isLeader(s, slot));
   const [follower] = followers.toSorted((a, b) => b.member.ordinal - a.member.ordinal);
   if (follower !== undefined) return follower;

@@ -108,6 +108,8 @@ export type Step =
   /** Follows a linearizable list without this peer URL; a repeat is refused by etcd with PeerURLExists. */
   | { readonly do: 'AddLearner'; readonly target: string; readonly peerURL: string }
   | { readonly do: 'Promote'; readonly target: string; readonly memberID: string }
+  /** The member stays who it is; a repeat changes nothing. */
+  | { readonly do: 'UpdatePeer'; readonly target: string; readonly memberID: string; readonly peerURL: string }
   | { readonly do: 'MoveLeader'; readonly from: string; readonly to: string; readonly why?: string }
   /**
    * etcd's own protocol: enabled, it writes its data back for `target`, a minor. A repeat is refused with DowngradeRefused and the

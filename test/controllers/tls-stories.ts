@@ -1,5 +1,6 @@
 /** Stories of certificates: from Secrets that come late or are wrong to members that serve. */
 import assert from 'node:assert/strict';
+import { ANNOTATIONS } from '../../api/names.ts';
 import type { Identity } from '../../functions/server/certificates.fixture.ts';
 import { type KubeObject, resources } from '../../runtime/ports/kube.ts';
 import { authority, clientIdentity, peerIdentity, serverIdentity, tlsSecret } from '../e2e/own-secrets.ts';
@@ -247,6 +248,87 @@ export const tlsStories: readonly Story[] = [
       await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it is taken in');
       await stage.settled();
     },
+    immortal: true,
+  },
+  {
+    name: 'changes the authority of peers by two rollouts and no other restart: both trusted, new certificate, old one dropped',
+    before: formed,
+    play: async (stage) => {
+      const next = authority('peers-next');
+      const uids = (): string[] => stage.pods.map(({ metadata }) => metadata.uid).toSorted();
+      const all = async (trust: readonly string[]): Promise<void> =>
+        stage.until(
+          ({ pods, last }) =>
+            last?.decision.step.do === 'Settled' &&
+            pods.length === 3 &&
+            pods.every(({ metadata }) => {
+              const has = metadata.annotations?.[ANNOTATIONS.peerCA] ?? '';
+              return [peerCA, next].every(
+                ({ certificate, subject }) =>
+                  has.includes(certificate.split('\n')[1] ?? '?') === trust.includes(subject),
+              );
+            }),
+          `trusted by all: ${trust.join(', ')}`,
+        );
+      const first = uids();
+      bring(stage, 'peer', peer, peerCA.certificate + next.certificate);
+      await all(['peers', 'peers-next']);
+      const second = uids();
+      assert.ok(first.every((uid) => !second.includes(uid)));
+      bring(stage, 'peer', peerIdentity(next, of, lasting), peerCA.certificate + next.certificate);
+      await stage.settled();
+      await stage.pass(120_000);
+      assert.deepEqual(uids(), second, 'a certificate is read again without a restart');
+      bring(stage, 'peer', peerIdentity(next, of, lasting), next.certificate);
+      await all(['peers-next']);
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
+    immortal: true,
+  },
+  {
+    name: 'restarts nobody for an authority that was exchanged at once, and says how it is done',
+    before: formed,
+    play: async (stage) => {
+      const next = authority('peers-next');
+      const uids = stage.pods.map(({ metadata }) => metadata.uid);
+      bring(stage, 'peer', peerIdentity(next, of, lasting), next.certificate);
+      await stage.until((s) => condition(s, 'Stalled')?.reason === 'CaChangedAtOnce', 'it is told');
+      await stage.pass(60_000);
+      assert.deepEqual(
+        stage.pods.map(({ metadata }) => metadata.uid),
+        uids,
+      );
+      bring(stage, 'peer', peer, peerCA.certificate + next.certificate);
+      await stage.settled();
+    },
+    immortal: true,
+  },
+  {
+    name: 'brings a cluster in the clear to TLS, one member at a time, and each stays the member it is',
+    before: async (stage) => {
+      bring(stage, 'server', server);
+      bring(stage, 'operator', operator);
+      bring(stage, 'peer', peer, peerCA.certificate);
+      stage.apply({ replicas: 3 });
+      await stage.settled();
+      await stage.put('canary', 'alive');
+    },
+    play: async (stage) => {
+      const ids = (await stage.membership())?.members.map(({ id }) => id);
+      stage.edit({ tls: both });
+      await stage.until(
+        async (s) =>
+          s.last?.decision.step.do === 'Settled' &&
+          ((await s.membership())?.members ?? []).every(({ peerURLs }) => peerURLs.join().startsWith('https:')),
+        'all are listed by https',
+      );
+      await stage.settled();
+      assert.deepEqual(
+        (await stage.membership())?.members.map(({ id }) => id),
+        ids,
+      );
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
     immortal: true,
   },
 ];

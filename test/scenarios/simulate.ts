@@ -1393,11 +1393,12 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         yield;
       }
       return undefined;
+    case 'UpdatePeer':
     case 'EnableAuth':
     case 'DisableAuth':
     case 'ChangePassword':
     case 'LatchAuth':
-      throw new Violation(`${step.do}: nobody in this world asks for passwords`);
+      throw new Violation(`${step.do}: there is neither TLS nor a password in this world`);
     default:
       return step satisfies never;
   }

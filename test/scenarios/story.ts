@@ -160,6 +160,8 @@ export const told = (step: Step): string => {
       return `AbandonRestore ${names([...step.pods, ...step.volumes])}${step.done ? 'nothing is left' : ''}: ${step.why}`;
     case 'RetireLost':
       return `RetireLost ${names(step.volumes)}`;
+    case 'UpdatePeer':
+      return `UpdatePeer ${step.target} to ${step.peerURL}`;
     case 'EnableAuth':
     case 'DisableAuth':
     case 'ChangePassword':

@@ -8,6 +8,7 @@ import {
   nextToRoll,
   outdatedIdle,
   rolloutRefusal,
+  trustsOthers,
   volumesToGrow,
 } from '../rollout.ts';
 import { isHealthyVoter } from '../situation.ts';
@@ -52,7 +53,9 @@ export const roll: Rule = {
       return {
         do: 'DeletePods',
         reason: 'RollingOut',
-        why: `the claim changed what ${name} runs`,
+        why: trustsOthers(s, slot)
+          ? `the authorities that ${name} has to trust have changed`
+          : `the claim changed what ${name} runs`,
         pods: [named(slot.pod)],
       };
     }
