@@ -21,7 +21,7 @@ const slot = (ordinal: number, runs: string, asked: string, deleting = false): S
   }) as unknown as Slot;
 
 const situation = (leader: number, ...held: readonly Slot[]): Situation =>
-  ({ held, leaderID: `${leader}` }) as unknown as Situation;
+  ({ seen: {}, held, leaderID: `${leader}` }) as unknown as Situation;
 
 const next = (s: Situation): string | undefined => nextToRoll(s)?.member.name;
 
