@@ -132,5 +132,6 @@ export const recordingCalls = (world: World, calls: FinishedSpan[], now: () => n
       forget: (url) => world.etcd.forget(url),
       close: () => world.etcd.close(),
     },
+    dialler: { ...world.dialler, client: (cluster, pod) => client(world.dialler.client(cluster, pod)) },
   };
 };
