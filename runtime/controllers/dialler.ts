@@ -32,6 +32,8 @@ export type Dialler = {
   inForce(cluster: ClusterName, password: string): void;
   /** Rejects with `TlsRefused` where the Secrets do not give what it takes. */
   client(cluster: ClusterName, pod: Dialled): EtcdMemberClient;
+  /** Where learners have tokens from: a member that serves clients. */
+  loginAt(cluster: ClusterName, pod: Dialled | undefined): void;
   forget(cluster: ClusterName): void;
   /** When each certificate in use ends. */
   expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
@@ -145,6 +147,7 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
   /** Which login of a cluster is in use; as many as there are: none was taken. */
   const turns = new Map<string, number>();
   const forces = new Map<string, string>();
+  const voters = new Map<string, Dialled>();
   /** URLs that clients of a cluster's present certificates were made for. */
   const dialled = new Map<string, Set<string>>();
   const seen = new Map<string, { readonly cluster: ClusterName; readonly certificates: readonly SeenCertificate[] }>();
@@ -180,7 +183,6 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       const key = clusterKey(cluster);
       const access = accesses.get(key);
       const login = access?.logins[turns.get(key) ?? 0]?.password;
-      const auth = login === undefined ? {} : { auth: { username: 'root', password: login } };
       // A password is not sent in the clear, whatever the claim says.
       if (!servesTls(pod)) return etcd.at({ url: url('http', pod.ip) });
       const address = url('https', pod.ip);
@@ -195,13 +197,28 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       }
       const urls = dialled.get(key) ?? new Set();
       dialled.set(key, urls.add(address));
+      const serving = voters.get(key);
+      const voter =
+        serving === undefined || serving.ip === pod.ip
+          ? undefined
+          : {
+              url: url('https', serving.ip),
+              tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, serving.name) },
+            };
       const endpoint: EtcdEndpoint = {
         url: address,
-        ...auth,
+        ...(login === undefined
+          ? {}
+          : { auth: { username: 'root', password: login, ...(voter === undefined ? {} : { loginAt: voter }) } }),
         // Dialled by address, because names lag behind Pods; what the certificate must carry is the name all the same.
         tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, pod.name) },
       };
       return etcd.at(endpoint);
+    },
+    loginAt: (cluster, pod) => {
+      const key = clusterKey(cluster);
+      if (pod === undefined) voters.delete(key);
+      else voters.set(key, pod);
     },
     mark: (cluster) => turns.get(clusterKey(cluster)) ?? 0,
     turnDown: (cluster, mark) => {
@@ -232,6 +249,7 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       const key = clusterKey(cluster);
       turns.delete(key);
       forces.delete(key);
+      voters.delete(key);
       secrets.forget(key);
       for (const one of dialled.get(key) ?? []) etcd.forget(one);
       dialled.delete(key);

@@ -142,7 +142,11 @@ const askStatus = async (
     try {
       return known(await world.dialler.client(cluster, pod).status({ signal, deadlineMs }));
     } catch (error) {
-      const refused = error instanceof EtcdFault && ['AuthRequired', 'InvalidAuth'].includes(error.reason);
+      // A token that this member does not know yet, as a learner may not, says nothing of the password.
+      const refused =
+        error instanceof EtcdFault &&
+        (error.reason === 'AuthRequired' ||
+          (error.reason === 'InvalidAuth' && error.message.includes('authentication failed')));
       if (refused && world.dialler.turnDown(cluster, mark)) continue;
       return unknown(error instanceof Error ? error.message : String(error));
     }
@@ -462,6 +466,19 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
   const stored = caches.quorums.get(cluster.namespace, cluster.name);
   const quorum = stored === undefined ? undefined : seenQuorum(stored);
   const certificates = await world.dialler.prepare(cluster, quorum?.spec);
+  const serving = caches.pods
+    .byIndex(key)
+    .find(({ metadata, status }) => metadata.labels?.[LABELS.role] === ROLE_VOTER && status?.podIP !== undefined);
+  world.dialler.loginAt(
+    cluster,
+    serving?.status?.podIP === undefined
+      ? undefined
+      : {
+          name: serving.metadata.name,
+          ip: serving.status.podIP,
+          config: serving.metadata.annotations?.[ANNOTATIONS.config],
+        },
+  );
   const answered = await Promise.all(
     caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, cluster, pod, signal) })),
   );

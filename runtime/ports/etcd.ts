@@ -28,7 +28,12 @@ export type EtcdTls = {
   readonly serverName?: string | undefined;
 };
 
-export type EtcdAuth = { readonly username: string; readonly password: string };
+export type EtcdAuth = {
+  readonly username: string;
+  readonly password: string;
+  /** A voter to log in at where this member is a learner, which takes tokens and gives none. */
+  readonly loginAt?: { readonly url: string; readonly tls?: EtcdTls | undefined } | undefined;
+};
 
 export type EtcdEndpoint = {
   /** Client URL of one member: `http://10.1.2.3:2379`, `https://[fd00::7]:2379`. */

@@ -713,6 +713,21 @@ for (const implementation of implementations) {
       await anonymous.put('open', '1');
     });
 
+    test('takes the token of a voter at a learner, which gives out none', async () => {
+      await using cluster = await Cluster.bootstrap(implementation, 1);
+      const { lab } = cluster;
+      const voter = cluster.at(0);
+      const newcomer = await lab.place('late');
+      await eventually(() => cluster.client(voter).memberAddLearner([newcomer.peerURL]));
+      await lab.run(newcomer, cluster.start('existing', [...cluster.places, newcomer]));
+      await eventually(() => cluster.client(newcomer).status());
+      await lab.enableAuth(voter, 'correct');
+      const auth = { username: 'root', password: 'correct', loginAt: { url: voter.clientURL } };
+      const learner = lab.clients.at({ url: newcomer.clientURL, auth });
+      const { isLearner } = await eventually(() => learner.status());
+      assert.equal(isLearner, true);
+    });
+
     test('gives a member other peer URLs, and it stays the member it is', async () => {
       await using cluster = await Cluster.bootstrap(implementation, 1);
       const client = cluster.client(cluster.at(0));

@@ -30,6 +30,7 @@ import {
 } from 'etcd3';
 import {
   type EtcdAlarm,
+  type EtcdAuth,
   type EtcdCall,
   type EtcdEndpoint,
   EtcdFault,
@@ -297,17 +298,32 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
   };
 
   /** The token for the endpoint's user. Several calls share one question, so it has a deadline of its own. */
+  const logIn = async (wire: Wire, { username, password }: EtcdAuth): Promise<string> => {
+    const { answer } = await wire.unary<{ token: string }>(
+      'Auth',
+      'Authenticate',
+      { name: username, password },
+      { token: undefined, deadline: new Date(Date.now() + AUTHENTICATE_MS), begun: () => undefined },
+    );
+    return answer.token;
+  };
   const authenticate = async (borrowed: Wire): Promise<string | undefined> => {
     const { auth } = endpoint;
     if (auth === undefined) return undefined;
     try {
-      const { answer } = await borrowed.unary<{ token: string }>(
-        'Auth',
-        'Authenticate',
-        { name: auth.username, password: auth.password },
-        { token: undefined, deadline: new Date(Date.now() + AUTHENTICATE_MS), begun: () => undefined },
-      );
-      return answer.token;
+      try {
+        return await logIn(borrowed, auth);
+      } catch (failure) {
+        const learner = failure instanceof GrpcError && meaningOf(failure, true).reason === 'NotServedByLearner';
+        if (!learner || auth.loginAt === undefined) throw failure;
+        // Tokens go through raft's log, so that a learner knows those that a voter gave out.
+        const voter = new Wire(auth.loginAt);
+        try {
+          return await logIn(voter, auth);
+        } finally {
+          voter.close();
+        }
+      }
     } catch (failure) {
       token = undefined;
       // Credentials are configured before authentication is switched on, and stay after it was switched off.

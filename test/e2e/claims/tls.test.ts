@@ -216,7 +216,7 @@ describe('TLS', () => {
   );
 
   test(
-    'a password is asked for once the cluster is whole, and follows its Secret three times',
+    'a password is asked for once the cluster is whole, and follows its Secret three times, with a scale-up after',
     inNamespace('auth', async (place) => {
       const secret = (password: string): KubeObject =>
         ({
@@ -255,6 +255,8 @@ describe('TLS', () => {
           { deadlineMs: 30_000 },
         );
       }
+      await place.kubectl(['scale', 'etcdcluster/demo', '--replicas=3']);
+      await ready(place, 'demo', { deadlineMs: 120_000 });
     }),
   );
 
