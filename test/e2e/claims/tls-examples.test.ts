@@ -1,0 +1,94 @@
+/** What people copy has to work with TLS, too: manifests of examples/ and what docs/ show beside them, as they are. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { builds, programPath } from '../../cluster/builds.ts';
+import { run } from '../../cluster/command.ts';
+import { claimIn, conditionOf, podsOf, ready } from '../claim.ts';
+import { eventually, notYet } from '../eventually.ts';
+import { inNamespace, type Place, seenKinds } from '../place.ts';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** The first block of that language after that heading. */
+const shown = async (file: string, after: string, language: string): Promise<string> => {
+  const text = await readFile(join(root, 'docs', file), 'utf8');
+  const [, rest = ''] = text.split(after);
+  const [, block] = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(rest) ?? [];
+  assert.ok(block, `docs/${file} shows ${language} after "${after}"`);
+  return block;
+};
+
+const ended = (place: Place, pod: string): Promise<string> =>
+  eventually(
+    `Pod ${pod} ends`,
+    async () => {
+      const phase = (await place.get(seenKinds.pods, pod))?.status?.phase;
+      return phase === 'Succeeded' || phase === 'Failed' ? phase : notYet(`it is ${phase}`);
+    },
+    { deadlineMs: 60_000 },
+  );
+
+/** The Pod of docs/clients.md; without its certificate where `anonymous`. */
+const clientOf = async (anonymous: boolean): Promise<string> => {
+  const pod = await shown('clients.md', '# Being a client', 'yaml');
+  if (!anonymous) return pod;
+  return pod
+    .replace('name: etcdctl', 'name: anonymous')
+    .replace(/.*ETCDCTL_(CERT|KEY),.*\n/g, '')
+    .replace('[etcdctl, put', '[etcdctl, --command-timeout=3s, put');
+};
+
+describe('examples/ with TLS', () => {
+  test(
+    'tls-cert-manager.yaml: an application connects by what status.connection names, and nobody without a certificate does',
+    inNamespace('tls-issued', async (place) => {
+      await place.kubectl(['apply', '-f', join(root, 'examples/tls-cert-manager.yaml')]);
+      await ready(place, 'secured');
+      const claim = await claimIn(place, 'secured');
+      assert.equal(conditionOf(claim, 'CertificatesValid')?.status, 'True');
+      assert.deepEqual(claim.status?.connection, {
+        configMapName: 'secured-connection',
+        secretName: 'secured-consumer-tls',
+      });
+      for (const anonymous of [false, true]) {
+        await place.kubectl(['apply', '-f', '-'], { input: await clientOf(anonymous) });
+      }
+      const [phase, refused] = await Promise.all([ended(place, 'etcdctl'), ended(place, 'anonymous')]);
+      assert.equal(phase, 'Succeeded', await place.kubectl(['logs', 'etcdctl']));
+      assert.equal(refused, 'Failed', await place.kubectl(['logs', 'anonymous']));
+    }),
+  );
+
+  test(
+    'tls-own-secrets.yaml: the Secrets that docs/tls.md makes are good, also when they come after the claim',
+    inNamespace('tls-own', async (place) => {
+      await place.kubectl(['apply', '-f', join(root, 'examples/tls-own-secrets.yaml')]);
+      const waiting = await eventually('the claim says what it waits for', async () => {
+        const condition = conditionOf(await claimIn(place, 'own'), 'CertificatesValid');
+        return condition?.status === 'False' ? condition : notYet(`CertificatesValid is ${condition?.status}`);
+      });
+      assert.equal(waiting.reason, 'SecretMissing');
+      assert.deepEqual(await podsOf(place, 'own'), []);
+
+      const script = (await shown('tls.md', 'With nothing but openssl', 'sh')).replace(
+        'namespace=default',
+        `namespace=${place.namespace}`,
+      );
+      const scratch = await mkdtemp(join(tmpdir(), 'own-secrets-'));
+      const kubectl = dirname(programPath(builds.kubernetes, 'kubectl'));
+      await run(['sh', '-ec', script], {
+        cwd: scratch,
+        env: {
+          ...process.env,
+          PATH: [kubectl, process.env.PATH ?? ''].join(delimiter),
+          KUBECONFIG: place.cluster.kubeconfigPath,
+        },
+      });
+      await rm(scratch, { recursive: true });
+      await ready(place, 'own');
+    }),
+  );
+});
