@@ -5,7 +5,7 @@ import { createNamedSecrets } from '../../runtime/adapters/kube/named-secrets.ts
 import { startWatchCache } from '../../runtime/adapters/kube/watch-cache.ts';
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
-import { templateHash } from '../../runtime/controllers/observe.ts';
+import { restartHash, templateHash } from '../../runtime/controllers/observe.ts';
 import { createPasses } from '../../runtime/controllers/pass.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import type { EtcdClients, EtcdMembership } from '../../runtime/ports/etcd.ts';
@@ -59,7 +59,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
       .replaceAll('00000000-0000-', `${String(n).padStart(8, '0')}-0000-`)
       .replaceAll('10.64.0.', `10.${100 + (n >> 8)}.${n & 255}.`);
   for (let n = 0; n < CLUSTERS; n += 1) {
-    const hashes = new Map<string, string>();
+    const hashes = new Map<string, { readonly template: string; readonly restart: string }>();
     for (const template of templates) {
       const object = JSON.parse(renamed(template.text, n)) as Obj;
       uid = object.metadata.uid;
@@ -68,13 +68,13 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
         labels?: Record<string, string>;
       };
       if (object.kind === 'EtcdMember') {
-        hashes.set(
-          object.metadata.name,
-          templateHash((object as unknown as { spec: Parameters<typeof templateHash>[0] }).spec),
-        );
+        const { spec } = object as unknown as { spec: Parameters<typeof templateHash>[0] };
+        hashes.set(object.metadata.name, { template: templateHash(spec), restart: restartHash(spec) });
       }
       if (object.kind === 'Pod' && annotations !== undefined) {
-        annotations[ANNOTATIONS.template] = hashes.get(labels?.[LABELS.member] ?? '') ?? '';
+        const { template: hash = '', restart = '' } = hashes.get(labels?.[LABELS.member] ?? '') ?? {};
+        annotations[ANNOTATIONS.template] = hash;
+        annotations[ANNOTATIONS.restart] = restart;
       }
       store.put(template.resource, object as unknown as JsonObject);
     }
