@@ -139,7 +139,7 @@ const parts: readonly Part[] = [
   },
   {
     name: 'e2e',
-    what: 'claims on the real cluster',
+    what: 'claims and repairs on the real cluster',
     needs: 'operator',
     run: async () => tests(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3, 900_000),
   },
