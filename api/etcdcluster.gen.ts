@@ -330,7 +330,7 @@ export interface EtcdClusterBootstrap {
   /**
    * Begin with the data of a snapshot.
    */
-  restore?: EtcdClusterBootstrapRestore;
+  restore: EtcdClusterBootstrapRestore;
 }
 /**
  * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.

@@ -3,7 +3,10 @@ import { describe, test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdMember, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
 import { LABELS } from '../../api/names.ts';
+import { createNamedSecrets } from '../adapters/kube/named-secrets.ts';
+import { readTlsSecret } from '../adapters/tls-secret.ts';
 import type { Stored } from '../ports/kube.ts';
+import { createDialler } from './dialler.ts';
 import { observe, templateHash } from './observe.ts';
 import type { World } from './world.ts';
 
@@ -62,8 +65,11 @@ describe('what is observed', () => {
       spec: spec(),
     } as Stored<EtcdMember>;
     const nothing = { get: () => undefined, byIndex: () => [], observe: () => {} };
+    const kube = { get: async () => undefined } as unknown as World['kube'];
+    const etcd = {} as World['etcd'];
     const world = {
-      kube: { get: async () => undefined },
+      kube,
+      dialler: createDialler({ secrets: createNamedSecrets({ kube }), etcd, read: readTlsSecret }),
       caches: {
         members: { ...nothing, byIndex: () => [member] },
         quorums: nothing,

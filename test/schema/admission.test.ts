@@ -350,7 +350,7 @@ describe('refusals at creation', () => {
 
   for (const spec of [
     { tls: { client: { serverSecretRef: { name: 'a', namespace: 'b' } } } },
-    { bootstrap: {} },
+    { bootstrap: { clone: {} } },
     { podTemplate: {} },
     { storage: { sizes: '1Gi' } },
   ]) {
@@ -652,9 +652,16 @@ describe('status', () => {
     const kinds = await server.kubectl('api-resources', '--categories=etcd-operator', '--output=name');
     assert.deepEqual(
       kinds.trim().split('\n').sort(),
-      ['etcdcertificatesets', 'etcdclusters', 'etcdmembers', 'etcdquorums'].map(
-        (kind) => `${kind}.etcd-operator.cozystack.io`,
-      ),
+      [
+        ...[
+          'etcdcertificatesets',
+          'etcdclusters',
+          'etcdmembers',
+          'etcdquorums',
+          'etcdsnapshots',
+          'etcdsnapshotschedules',
+        ],
+      ].map((kind) => `${kind}.etcd-operator.cozystack.io`),
     );
   });
 

@@ -31,7 +31,12 @@ describe('generated files', async () => {
     const files = await generated(root);
     assert.deepEqual(
       [...files.keys()],
-      ['api/etcdcluster.gen.ts', 'api/etcdmember.gen.ts', 'api/etcdquorum.gen.ts', 'docs/api.md'],
+      [
+        ...['certificateset', 'cluster', 'member', 'quorum', 'snapshot', 'snapshotschedule'].map(
+          (kind) => `api/etcd${kind}.gen.ts`,
+        ),
+        'docs/api.md',
+      ],
     );
     assert.deepEqual(await outOfStep(root, files), []);
   });

@@ -61,15 +61,15 @@ describe('EtcdSnapshot', () => {
   });
 
   it('takes exactly one destination', async () => {
-    says(await create('EtcdSnapshot', { ...spec, destination: {} }), /give exactly one of s3 and pvc/);
-    says(await create('EtcdSnapshot', { ...spec, destination: { s3, pvc } }), /give exactly one of s3 and pvc/);
+    says(await create('EtcdSnapshot', { ...spec, destination: {} }), /exactly one of s3 and pvc/);
+    says(await create('EtcdSnapshot', { ...spec, destination: { s3, pvc } }), /exactly one of s3 and pvc/);
   });
 
   it('names a cluster and a store that can be', async () => {
     says(await create('EtcdSnapshot', { ...spec, clusterRef: { name: '' } }), /clusterRef.name/);
     says(
       await create('EtcdSnapshot', { ...spec, destination: { s3: { ...s3, endpoint: 's3.example.org' } } }),
-      /is a URL/,
+      /must be a URL/,
     );
     says(await create('EtcdSnapshot', spec, 'x'.repeat(59)), /at most 58 characters/);
   });
