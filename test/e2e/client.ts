@@ -98,6 +98,22 @@ export const read = async (
   return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
 };
 
+/** Every key with its value and revisions, read with a quorum: what must be the same after whatever happened in between. */
+export const everything = async (
+  place: Place,
+  pod: { name: string; ip: string },
+): Promise<{ readonly key: string; readonly value?: string; readonly mod_revision: string }[]> => {
+  const all = { key: Buffer.from([0]).toString('base64'), range_end: Buffer.from([0]).toString('base64') };
+  const { kvs } = await askMember<{ kvs?: { key: string; value?: string; mod_revision: string }[] }>(
+    place,
+    pod,
+    '/v3/kv/range',
+    all,
+    10_000,
+  );
+  return kvs ?? [];
+};
+
 export type Written = {
   readonly acknowledged: number;
   readonly failed: number;

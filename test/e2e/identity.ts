@@ -1,6 +1,7 @@
 /** What members say of themselves, each asked alone: one cluster is one only if every one of them says the same. */
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from 'kubernetes-types/core/v1.js';
 import { PORTS } from '../../api/names.ts';
 import { kubeconfigAccess } from '../../runtime/adapters/kube/kube-access.ts';
@@ -100,12 +101,17 @@ export const selfOf = async (
 };
 
 /** The member's own list, confirmed by a quorum. */
-export const listOf = async (place: Place, pod: { name: string; ip: string }): Promise<readonly Listed[]> => {
+export const listOf = async (
+  place: Place,
+  pod: { name: string; ip: string },
+  deadlineMs = DEADLINE_MS,
+): Promise<readonly Listed[]> => {
   const { members } = await askMember<{ members: { ID: string; name?: string; isLearner?: boolean }[] }>(
     place,
     pod,
     '/v3/cluster/member/list',
     { linearizable: true },
+    deadlineMs,
   );
   return members
     .map(({ ID, name, isLearner }) => ({ id: hex(ID), name: name ?? '', isLearner: isLearner ?? false }))
@@ -153,6 +159,46 @@ export const oneCluster = (place: Place, name: string, size: number, patience: P
     },
     { deadlineMs: 20_000, everyMs: 300, ...patience },
   );
+
+export type MembershipSeen = AsyncDisposable & {
+  /** Answers of members looked at, so that a test can show that it did look. */
+  looks(): number;
+  mostLearners(): number;
+  /** Every cluster ID that any member ever answered with. */
+  clusterIDs(): readonly string[];
+};
+
+/** Asks every Pod of the cluster who it is and whom it lists, all the time. */
+export const watchMembership = (place: Place, name: string): MembershipSeen => {
+  const clusterIDs = new Set<string>();
+  let looks = 0;
+  let mostLearners = 0;
+  let stopped = false;
+  const look = async (pod: { name: string; ip: string }): Promise<void> => {
+    clusterIDs.add((await selfOf(place, pod, 500)).clusterID);
+    const learners = (await listOf(place, pod, 500)).filter(({ isLearner }) => isLearner).length;
+    mostLearners = Math.max(mostLearners, learners);
+    looks += 1;
+  };
+  const run = async (): Promise<void> => {
+    while (!stopped) {
+      const pods = reachable(await podsOf(place, name).catch(() => []));
+      // One that starts, ends or is still learning does not answer; the others do.
+      await Promise.all(pods.map((pod) => look(pod).catch(() => undefined)));
+      await pause(150);
+    }
+  };
+  const running = run();
+  return {
+    looks: () => looks,
+    mostLearners: () => mostLearners,
+    clusterIDs: () => [...clusterIDs],
+    [Symbol.asyncDispose]: async () => {
+      stopped = true;
+      await running;
+    },
+  };
+};
 
 /** The EtcdMember's name of the Pod that leads, and of one that does not. */
 export const leaderAndFollower = async (place: Place, name: string): Promise<{ leader: string; follower: string }> => {

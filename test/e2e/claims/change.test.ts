@@ -1,4 +1,4 @@
-/** Changes of a running cluster: size, pause, and members that go. */
+/** Changes of a running cluster: members that go, versions and options. Its size is in scale.test.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { LABELS } from '../../../api/names.ts';
@@ -11,7 +11,6 @@ import {
   conditionOf,
   inMemory,
   memberIn,
-  membersOf,
   OLDER_VERSION,
   openPods,
   podOf,
@@ -19,74 +18,14 @@ import {
   ready,
   uidsOf,
   VERSION,
-  volumesOf,
 } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet, throughout } from '../eventually.ts';
 import { follow } from '../history.ts';
 import { leaderAndFollower, oneCluster } from '../identity.ts';
-import { inNamespace, type Place, seenKinds } from '../place.ts';
-
-const scale = (place: Place, name: string, replicas: number): Promise<string> =>
-  place.kubectl(['scale', `etcdcluster/${name}`, `--replicas=${replicas}`]);
+import { inNamespace, seenKinds } from '../place.ts';
 
 describe('a running cluster', () => {
-  test(
-    'paused keeps every identity and every volume, and resumes as the same cluster',
-    inNamespace('pause', async (place) => {
-      await place.apply(claim('demo'));
-      await ready(place, 'demo');
-      const before = await oneCluster(place, 'demo', 3);
-      const volumes = uidsOf(await volumesOf(place, 'demo'));
-
-      await scale(place, 'demo', 0);
-      await eventually('it is paused', async () => {
-        const { status } = await claimIn(place, 'demo');
-        if (status?.phase !== 'Paused') notYet(`it is ${status?.phase}`);
-        const pods = await podsOf(place, 'demo');
-        if (pods.length > 0) notYet(`${pods.length} Pods are there`);
-      });
-      assert.deepEqual(uidsOf(await volumesOf(place, 'demo')), volumes);
-
-      await scale(place, 'demo', 3);
-      await ready(place, 'demo');
-      assert.deepEqual(await oneCluster(place, 'demo', 3), before, 'cluster ID, names and member IDs');
-      assert.deepEqual(uidsOf(await volumesOf(place, 'demo')), volumes);
-    }),
-  );
-
-  test(
-    'grows to five and shrinks to three while clients write, and loses nothing',
-    inNamespace('scale', async (place, t) => {
-      await place.apply(claim('demo'));
-      await ready(place, 'demo');
-      const before = await oneCluster(place, 'demo', 3);
-      await using writes = await writer(place, 'demo');
-
-      await scale(place, 'demo', 5);
-      await ready(place, 'demo', { deadlineMs: 120_000 });
-      const grown = await oneCluster(place, 'demo', 5);
-      assert.equal(grown.clusterID, before.clusterID);
-      for (const [pod, id] of before.members) assert.equal(grown.members.get(pod), id, `${pod} is who it was`);
-      await eventually('the budget protects a majority of five', async () => {
-        const budget = await place.get(seenKinds.poddisruptionbudgets, 'demo');
-        if (budget?.spec?.minAvailable !== 3) notYet(`minAvailable is ${budget?.spec?.minAvailable}`);
-      });
-
-      await scale(place, 'demo', 3);
-      await ready(place, 'demo', { deadlineMs: 120_000 });
-      assert.equal((await oneCluster(place, 'demo', 3)).clusterID, before.clusterID);
-      await eventually('nothing of the two is left', async () => {
-        const left = [await membersOf(place, 'demo'), await podsOf(place, 'demo'), await volumesOf(place, 'demo')];
-        if (left.some((objects) => objects.length !== 3)) notYet(left.map((objects) => objects.length).join(', '));
-      });
-      const written = await writes.stop();
-      t.diagnostic(`writes: ${JSON.stringify(written)}`);
-      assert.deepEqual(written.lost, []);
-      assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
-    }),
-  );
-
   test(
     'replaces a member whose EtcdMember was deleted by a new identity on a new volume',
     inNamespace('replace', async (place, t) => {

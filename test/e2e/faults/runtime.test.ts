@@ -15,9 +15,9 @@ import { picture, startOtlpReceiver } from '../../otlp/receiver.ts';
 import { claim, inMemory, podOf, podsOf, quorumIn, ready } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
-import { leaderAndFollower, oneCluster, reachable, selfOf } from '../identity.ts';
+import { leaderAndFollower, oneCluster, reachable, selfOf, watchMembership } from '../identity.ts';
 import { connected, inNamespace, type Place } from '../place.ts';
-import { hostRuntime, withoutRuntime } from '../runtime.ts';
+import { type HostRuntime, hostRuntime, withoutRuntime } from '../runtime.ts';
 
 const { cluster } = await connected();
 const skip = cluster.local ? false : 'the runtime must reach the Pods from here';
@@ -53,6 +53,29 @@ const watchFormations = (place: Place, name: string): { seen: Map<string, string
     stop: async () => {
       stopped = true;
       await running;
+    },
+  };
+};
+
+/** SIGKILL at random, two to five seconds apart, from now on. */
+const killAtRandom = (runtime: HostRuntime): { stop: () => Promise<readonly number[]> } => {
+  const waits: number[] = [];
+  const stopping = new AbortController();
+  const run = async (): Promise<void> => {
+    for (;;) {
+      const wait = Math.round(2_000 + Math.random() * 3_000);
+      await pause(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (stopping.signal.aborted) return;
+      waits.push(wait);
+      await runtime.kill();
+    }
+  };
+  const running = run();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await running;
+      return waits;
     },
   };
 };
@@ -101,6 +124,47 @@ describe('the runtime', { skip }, () => {
             const log = await readFile(join(folder, 'runtime.log'), 'utf8');
             const why = error instanceof Error ? error.message : String(error);
             throw new Error(`${why}\nlog of the killed runtime:\n${log.slice(-6_000)}`, { cause: error });
+          } finally {
+            await runtime.stop();
+          }
+        });
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    }),
+  );
+
+  test(
+    'killed every few seconds while three members become five and three again loses no write and no identity',
+    inNamespace('killed-scale', async (place, t) => {
+      const folder = await mkdtemp(join(tmpdir(), 'etcd-operator-e2e-'));
+      try {
+        const kubeconfig = await runtimeKubeconfig(folder);
+        await withoutRuntime(cluster, async () => {
+          const runtime = await hostRuntime(cluster, { logFile: join(folder, 'runtime.log'), kubeconfig });
+          try {
+            await place.apply(claim('demo'));
+            await ready(place, 'demo');
+            const before = await oneCluster(place, 'demo', 3);
+            await using membership = watchMembership(place, 'demo');
+            await using writes = await writer(place, 'demo', 20, 500);
+            const killing = killAtRandom(runtime);
+            try {
+              for (const size of [5, 3]) {
+                await place.kubectl(['scale', 'etcdcluster/demo', `--replicas=${size}`]);
+                await ready(place, 'demo', { deadlineMs: 180_000 });
+                assert.equal((await oneCluster(place, 'demo', size)).clusterID, before.clusterID);
+              }
+            } finally {
+              t.diagnostic(`killed after ${(await killing.stop()).join(', ')} ms`);
+            }
+            const written = await writes.stop();
+            t.diagnostic(`writes: ${JSON.stringify(written)}`);
+            assert.ok(runtime.starts() > 2, `started ${runtime.starts()} times`);
+            assert.deepEqual(written.lost, []);
+            assert.ok(written.longestGapMs < 2_000, `clients waited ${written.longestGapMs} ms`);
+            assert.equal(membership.mostLearners(), 1, 'learners at a time');
+            assert.deepEqual(membership.clusterIDs(), [before.clusterID]);
           } finally {
             await runtime.stop();
           }
