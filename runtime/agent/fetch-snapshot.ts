@@ -1,14 +1,13 @@
 /** `agent fetch`: a stored snapshot onto the volume of the member that is made from it, checked before anything uses it. */
-import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RESTORE_ORDER } from '../core/seeding.ts';
 import { manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
 import { keyIn, type StoreLocation } from '../core/snapshots/store-access.ts';
 import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
-import { sync } from './copied-data.ts';
 import { openStore } from './open-store.ts';
+import { saveDatabase } from './saved-snapshot.ts';
 import { readManifest } from './take-snapshot.ts';
-import { verifiedDatabase } from './verified-database.ts';
 
 export type FetchOrder = {
   readonly source: StoreLocation;
@@ -74,29 +73,17 @@ export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, wor
     );
   }
 
-  const part = join(work, 'snapshot.db.part');
-  const database = verifiedDatabase(store.read(key));
-  const file = await open(part, 'w', 0o600);
-  try {
-    for await (const bytes of database.bytes) await file.writeFile(bytes);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  const { sizeBytes, sha256 } = database.summary();
-  if (manifest !== undefined && sha256 !== manifest.sha256) {
+  const saved = await saveDatabase(store.read(key), join(work, 'snapshot.db'), ({ sha256 }) => {
+    if (manifest === undefined || sha256 === manifest.sha256) return;
     throw new Unrestorable(
       `${store.uri(key)} has SHA-256 ${sha256}, its manifest says ${manifest.sha256}: it was altered; take another snapshot`,
     );
-  }
-  await rename(part, join(work, 'snapshot.db'));
-  await sync(work);
+  });
   return {
     revision: manifest?.revision ?? '0',
     version: manifest?.etcdVersion,
     clusterID: manifest?.clusterID,
-    sha256,
-    snapshotBytes: Number(sizeBytes),
+    ...saved,
   };
 };
 

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { createFileStore } from '../adapters/files/file-store.ts';
+import { manifestKey, manifestText, type SnapshotManifest } from '../core/snapshots/manifest.ts';
+import { fetchSnapshot } from './fetch-snapshot.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'fetch-snapshot-'));
+after(() => rm(folder, { recursive: true, force: true }));
+const store = createFileStore({ root: folder, name: 'backups' });
+let numbered = 0;
+
+const database = (pages: number): Buffer => {
+  const content = randomBytes(pages * 512);
+  return Buffer.concat([content, createHash('sha256').update(content).digest()]);
+};
+const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+const stored = async (bytes: Buffer, change?: Partial<SnapshotManifest> | 'none'): Promise<string> => {
+  numbered += 1;
+  const key = `${numbered}.db`;
+  await writeFile(join(folder, key), bytes);
+  if (change === 'none') return key;
+  const manifest: SnapshotManifest = {
+    format: 1,
+    snapshotUID: 'u',
+    snapshot: 's',
+    namespace: 'n',
+    cluster: 'c',
+    clusterUID: 'cu',
+    clusterID: 'cdf8',
+    member: 'c-0',
+    memberID: '8e9e',
+    etcdVersion: '3.6.16',
+    revision: '77',
+    sizeBytes: String(bytes.length),
+    sha256: digest(bytes),
+    takenAt: '2026-11-30T12:00:00Z',
+    ...change,
+  };
+  await writeFile(join(folder, manifestKey(key)), manifestText(manifest));
+  return key;
+};
+
+const fetched = async (key: string, version = '3.6.16') => {
+  const work = join(folder, `work-${key}`);
+  const order = { source: { pvc: { claimName: 'backups', subPath: key } }, version };
+  try {
+    return { result: await fetchSnapshot(order, store, work), left: await readdir(work), work };
+  } catch (error) {
+    return { error: String(error), left: await readdir(work).catch(() => []), work };
+  }
+};
+
+describe('a snapshot that is fetched to be restored', () => {
+  test('is there whole, with what its manifest promises', async () => {
+    const bytes = database(40);
+    const { result, work } = await fetched(await stored(bytes));
+    assert.deepEqual(result, {
+      revision: '77',
+      version: '3.6.16',
+      clusterID: 'cdf8',
+      sha256: digest(bytes),
+      snapshotBytes: bytes.length,
+    });
+    assert.ok(bytes.equals(await readFile(join(work, 'snapshot.db'))));
+  });
+
+  test('needs no manifest where it is of somebody who writes none: its own digest speaks for it', async () => {
+    const { result } = await fetched(await stored(database(3), 'none'));
+    assert.deepEqual([result?.revision, result?.version], ['0', undefined]);
+  });
+
+  test('that is not what its manifest says leaves nothing that could be restored', async () => {
+    const bytes = database(10);
+    const flipped = Buffer.from(bytes);
+    flipped[700] = (flipped[700] ?? 0) ^ 1;
+    const swapped = database(10);
+    const cases: [string, string, RegExp][] = [
+      ['one bit', await stored(flipped, { sha256: digest(bytes) }), /its own digest says/],
+      ['another database', await stored(swapped, { sha256: digest(bytes) }), /its manifest says .* altered/],
+      ['cut short', await stored(bytes.subarray(0, 2_000), { sizeBytes: String(bytes.length) }), /altered or cut/],
+      ['nothing there', 'absent.db', /NotFound: restore pvc:\/\/backups\/absent.db/],
+    ];
+    for (const [what, key, words] of cases) {
+      const { error, left } = await fetched(key);
+      assert.match(error ?? 'no error', words, what);
+      assert.deepEqual(left, [], what);
+    }
+  });
+
+  test('of a newer minor version is not given to an older etcd, and says which version reads it', async () => {
+    const key = await stored(database(2), { etcdVersion: '3.6.16' });
+    assert.match((await fetched(key, '3.5.35')).error ?? '', /set spec.version to 3.6.16/);
+    assert.equal((await fetched(await stored(database(2), { etcdVersion: '3.5.35' }), '3.6.16')).error, undefined);
+  });
+});
