@@ -10,7 +10,9 @@ const root = join(__dirname, '..');
 const folder = join(root, 'node_modules');
 // By content: a checkout gives the lock file any time it likes.
 const stamp = join(folder, '.installed-lock');
-const lock = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex');
+const lock = createHash('sha256')
+  .update(readFileSync(join(root, 'package-lock.json')))
+  .digest('hex');
 const isInstalled = () => existsSync(stamp) && readFileSync(stamp, 'utf8') === lock;
 // Several worktrees may share one folder by a link. npm would empty it under everybody who works with it.
 const isShared = () => existsSync(folder) && lstatSync(folder).isSymbolicLink();
