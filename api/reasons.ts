@@ -24,6 +24,8 @@ export const REASONS = {
   Adding: 'A member is being added. Wait.',
   Removing: 'A member is being removed. Wait.',
   Replacing: 'A member is being replaced. Wait.',
+  MemberListOrphan:
+    'etcd lists a member of this cluster that Kubernetes knows nothing of any more. It is taken off the list. Wait.',
   Leaving: 'The member is leaving the cluster. Wait.',
   Removed: 'The member has left the cluster and its volume is gone. Nothing to do.',
   Deleting: 'The cluster is being deleted. Wait.',

@@ -34,6 +34,7 @@ import { resources, type Stored } from '../ports/kube.ts';
 import { createDataHashes, type DataHashes } from './data-hashes.ts';
 import type { Dialled } from './dialler.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
+import { strangersOf } from './observe-strangers.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
 const STATUS_DEADLINE_MS = 1_000;
@@ -546,7 +547,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     exact ? readClaim(world, cluster, signal) : unknown('not asked in this pass'),
     exact ? readNamespace(world, cluster.namespace, signal) : unknown('not asked in this pass'),
   ]);
-  return {
+  const seen: Observed = {
     namespace: cluster.namespace,
     cluster: cluster.name,
     now: world.clock.now(),
@@ -569,4 +570,6 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     patience: world.patience,
     agentImage: world.agentImage,
   };
+  const strangers = await strangersOf(world, seen, signal);
+  return strangers.length === 0 ? seen : { ...seen, strangers };
 };

@@ -109,7 +109,14 @@ const wordsFor = (step: Step): Words | undefined => {
     case 'BeginOperation':
       return {
         type: 'Normal',
-        reason: step.kind === 'AddMember' ? 'Adding' : step.kind === 'RemoveMember' ? 'Removing' : 'Replacing',
+        reason:
+          step.kind === 'AddMember'
+            ? 'Adding'
+            : step.kind === 'RemoveMember'
+              ? 'Removing'
+              : step.kind === 'RemoveOrphan'
+                ? 'MemberListOrphan'
+                : 'Replacing',
         message: `${step.kind} ${step.target}: ${step.why}`,
       };
     case 'EndOperation':

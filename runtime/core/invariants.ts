@@ -206,6 +206,21 @@ const nothingForgotten: Invariant = {
   },
 };
 
+const orphansOnly: Invariant = {
+  name: 'a member without a slot is removed only where it is dead and Kubernetes has nothing of it',
+  broken: (s, step) => {
+    if (step.do !== 'RemoveMember' || s.quorum?.status.operation?.kind !== 'RemoveOrphan') return undefined;
+    const owner = s.slots.find(
+      ({ entry, memberID }) => memberID === step.memberID || (entry.known && entry.value?.id === step.memberID),
+    );
+    if (owner !== undefined) return `${step.memberID} is ${owner.member.name}`;
+    const look = s.seen.strangers?.find(({ id }) => id === step.memberID);
+    if (look?.traces.known !== true) return `it is not known whether anything is left of ${step.target}`;
+    if (look.answers) return `${step.target} answers`;
+    return look.traces.value.length === 0 ? undefined : `${look.traces.value.join(', ')} is there`;
+  },
+};
+
 const dataBeforeWrites: Invariant = {
   name: 'writes are allowed again only once every listed member has room and the same data; one member is defragmented at a time',
   broken: (s, step) => {
@@ -371,6 +386,7 @@ export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
   oneChange,
+  orphansOnly,
   bornOnce,
   provenBeforeServing,
   volumesKept,

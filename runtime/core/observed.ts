@@ -196,6 +196,15 @@ export type SeenAuth = {
   readonly enabled: Fact<boolean>;
 };
 
+/** A listed member of this cluster's own shape that no slot stands for, as it was looked for past every cache. */
+export type SeenStranger = {
+  readonly id: string;
+  /** What Kubernetes still has of it: `Pod demo-7-abcde`. */
+  readonly traces: Fact<readonly string[]>;
+  /** Whether anything answers under its name. */
+  readonly answers: boolean;
+};
+
 export type Observed = {
   readonly namespace: string;
   readonly cluster: string;
@@ -212,6 +221,8 @@ export type Observed = {
   readonly auth?: SeenAuth | undefined;
   /** Confirmed by a quorum of etcd. Unknown without one. */
   readonly membership: Fact<EtcdMembership>;
+  /** Only looked for while etcd lists one and no other change is in flight. */
+  readonly strangers?: readonly SeenStranger[] | undefined;
   readonly patience?: Patience | undefined;
   /** Image of this runtime, whose agent fills volumes; absent where nobody told. */
   readonly agentImage?: string | undefined;

@@ -463,13 +463,18 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const inFlight = s.quorum?.status.operation;
   const missing = replicas - s.held.length;
   const underway: { reason: Reason; message: string } | undefined =
-    inFlight?.kind === 'ReplaceMember'
-      ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
-      : inFlight?.kind === 'AddMember' || (missing > 0 && s.latch !== undefined && phase === 'Running')
-        ? { reason: 'Adding', message: `members are added until there are ${replicas}` }
-        : inFlight?.kind === 'RemoveMember' || (missing < 0 && s.latch !== undefined && phase === 'Running')
-          ? { reason: 'Removing', message: `members are removed until ${replicas} are left` }
-          : undefined;
+    inFlight?.kind === 'RemoveOrphan'
+      ? {
+          reason: 'MemberListOrphan',
+          message: `${inFlight.target}, of which nothing is left, is taken off etcd's list`,
+        }
+      : inFlight?.kind === 'ReplaceMember'
+        ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
+        : inFlight?.kind === 'AddMember' || (missing > 0 && s.latch !== undefined && phase === 'Running')
+          ? { reason: 'Adding', message: `members are added until there are ${replicas}` }
+          : inFlight?.kind === 'RemoveMember' || (missing < 0 && s.latch !== undefined && phase === 'Running')
+            ? { reason: 'Removing', message: `members are removed until ${replicas} are left` }
+            : undefined;
   // As long as somebody survives there is a way out, and it is a person's to choose; every other trouble comes after it.
   const wayOut = decision.rule === 'recovery' || advice(s) !== undefined;
   const quorumLost = phase === 'QuorumLost' && step.do === 'Wait' && wayOut ? step : undefined;

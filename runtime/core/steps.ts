@@ -28,7 +28,14 @@ export type Placement = {
   readonly makeVolume: boolean;
 };
 
-export type OperationKind = 'AddMember' | 'RemoveMember' | 'ReplaceMember' | 'RecoverQuorum' | 'Restore';
+export type OperationKind =
+  | 'AddMember'
+  | 'RemoveMember'
+  | 'ReplaceMember'
+  /** Of a member without a slot; the target is the name of its incarnation. */
+  | 'RemoveOrphan'
+  | 'RecoverQuorum'
+  | 'Restore';
 
 /** Written before the first membership call, with a resource-version check. The token of a new member is drawn here. */
 export type BeginOperation = {

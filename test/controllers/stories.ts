@@ -265,6 +265,40 @@ export const stories: readonly Story[] = [
     },
   },
   {
+    name: 'takes a member off the list of which nothing is left, and finishes the scale-up that it kept waiting',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      await addByHand(stage, `http://${CLUSTER}-7-abcde.${CLUSTER}.${NAMESPACE}.svc:2380`);
+      stage.edit({ replicas: 4 });
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      const listed = (await stage.membership())?.members.map(({ name }) => name.slice(0, -6)).toSorted();
+      assert.deepEqual(
+        listed,
+        [0, 1, 2, 3].map((ordinal) => `${CLUSTER}-${ordinal}`),
+      );
+      await canaryLives(stage);
+    },
+  },
+  {
+    name: 'asks about a member that was added under a foreign name, and goes on once it is gone',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      const added = await addByHand(stage, 'http://elsewhere:2380');
+      stage.edit({ replicas: 4 });
+      await stage.until(reported('MemberListUnknownMember'), 'it asks');
+      await stage.pass(60_000);
+      assert.equal((await stage.membership())?.members.length, 4, 'nobody was added and nobody removed');
+      await stage.etcd.clients.dial({ url: stage.kubelet.clientURL(stage.podOf(0).metadata.name) }).memberRemove(added);
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.equal((await stage.membership())?.members.length, 4);
+      await canaryLives(stage);
+    },
+  },
+  {
     name: 'replaces a member that a person deleted in the foreground',
     before: (stage) => formed(stage, {}),
     play: async (stage) => {
@@ -796,6 +830,12 @@ const quota = (): KubeFault =>
   new KubeFault('Forbidden', 'create pods: Forbidden (403): exceeded quota: pods, requested: 1, used: 3, limited: 3', {
     status: 403,
   });
+
+/** As `etcdctl member add --learner` does; the new member's ID. */
+const addByHand = async (stage: Stage, url: string): Promise<string> => {
+  const client = stage.etcd.clients.dial({ url: stage.kubelet.clientURL(stage.podOf(0).metadata.name) });
+  return (await client.memberAddLearner([url])).memberId;
+};
 
 /** Puts the data of a cluster of its own onto the volume of this Pod, in the directory that the Pod will look into. */
 const foreignData = async (stage: Stage, pod: string): Promise<void> => {

@@ -26,6 +26,7 @@ import { isStanding } from '../../runtime/core/rules/standing.ts';
 import { REVISION_BUMP, seedPodName } from '../../runtime/core/seeding.ts';
 import { classify, type Situation } from '../../runtime/core/situation.ts';
 import type { BeginOperation, ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
+import { listedIncarnation, strangersIn } from '../../runtime/core/strangers.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import {
   answer,
@@ -190,6 +191,8 @@ export type World = {
   /** Whether claims say that they begin with a snapshot. */
   restoring: boolean;
   seedTrouble: string | undefined;
+  /** A name without a Pod under which something answers all the same. */
+  answering?: string | undefined;
 };
 
 /** Something happened that must never happen. */
@@ -746,6 +749,24 @@ const membershipOf = (w: World, pods: readonly SeenPod[]): Fact<EtcdMembership> 
     : known({ clusterId: etcd.id, members: etcd.members });
 };
 
+/** As the runtime looks for them: everything that there is, and whether something runs under that name. */
+const withStrangers = (w: World, seen: Observed): Observed => {
+  const operation = seen.quorum?.status.operation;
+  if (operation !== undefined && operation.kind !== 'RemoveOrphan') return seen;
+  const strangers = strangersIn(classify(seen)).flatMap((stranger) => {
+    const own = listedIncarnation(seen, stranger);
+    if (own === undefined) return [];
+    const traces = [...w.pods, ...w.volumes, ...w.retained].filter(({ name }) => name === own.name);
+    const records = w.members.filter(
+      ({ name, status }) =>
+        status.memberID === stranger.id || (name === own.member && (status.incarnation ?? own.token) === own.token),
+    );
+    const found = [...traces, ...records].map(({ name }) => name);
+    return [{ id: stranger.id, traces: known(found), answers: w.answering === own.name }];
+  });
+  return strangers.length === 0 ? seen : { ...seen, strangers };
+};
+
 const gathered = (w: World): Observed => {
   const pods = w.pods.map((pod) => ({ member: pod.member, seen: seenPod(w, pod) }));
   return {
@@ -791,7 +812,7 @@ const gathered = (w: World): Observed => {
 
 /** As the runtime gathers: what a settled cluster does not need is not asked for, and so is not known. */
 export const observe = (w: World): Observed => {
-  const seen = gathered(w);
+  const seen = withStrangers(w, gathered(w));
   return needsExactness(seen.members, seen.quorum, seen.budget)
     ? seen
     : { ...seen, claim: unknown('not asked in this pass'), namespaceTerminating: unknown('not asked in this pass') };

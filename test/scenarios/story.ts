@@ -13,6 +13,7 @@
  * Each file has one world, in which its commands happen one after the other; `begin` makes it anew. `see` alone does without a world: it shows
  * what the planner answers to a picture that is drawn in its input (see world.ts), and what is reported of it.
  */
+import { ordinalOf, peerURL } from '../../api/names.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
 import { type Decision, plan } from '../../runtime/core/plan.ts';
 import { memberReport, memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
@@ -36,7 +37,7 @@ import {
   volumeOf,
   type World,
 } from './simulate.ts';
-import { observed, type Shape } from './world.ts';
+import { CLUSTER, NAMESPACE, observed, type Shape } from './world.ts';
 
 export type Chapter = { readonly before: string; readonly directive: string; readonly expected: string };
 
@@ -381,14 +382,19 @@ export const play = (w: World, directive: string): string => {
     case 'etcdctl': {
       const [etcd] = w.etcd;
       if (etcd === undefined) return 'no etcd';
+      if (first === 'answers') w.answering = second;
       if (first === 'remove') etcd.members = etcd.members.filter(({ name }) => !name.startsWith(`${second}-`));
       if (first === 'add') {
         etcd.members = [
           ...etcd.members,
           {
             id: 'dead',
-            name: '',
-            peerURLs: ['http://elsewhere:2380'],
+            name: words.has('started') ? (second ?? '') : '',
+            peerURLs: [
+              ordinalOf(CLUSTER, second?.slice(0, -6) ?? '') === undefined
+                ? 'http://elsewhere:2380'
+                : peerURL(CLUSTER, NAMESPACE, second ?? ''),
+            ],
             clientURLs: [],
             isLearner: words.has('learner'),
           },

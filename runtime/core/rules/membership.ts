@@ -23,24 +23,6 @@ export const strays: Rule = {
   },
 };
 
-/** Changes of the list are made for members that we know. A stranger may be a learner or a voter, and it counts. */
-export const strangers: Rule = {
-  name: 'strangers',
-  answer: (s) => {
-    if (s.latch === undefined || !s.seen.membership.known || s.quorum?.status.operation !== undefined) return undefined;
-    if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers', RETRY_MS);
-    const ours = new Set(s.slots.flatMap(({ entry }) => (entry.known ? (entry.value?.id ?? []) : [])));
-    const [stranger] = s.seen.membership.value.members.filter(({ id }) => !ours.has(id));
-    return stranger === undefined
-      ? undefined
-      : {
-          do: 'AskHuman',
-          reason: 'MemberListUnknownMember',
-          message: `etcd lists member ${stranger.id} (${stranger.name || stranger.peerURLs.join(', ')}), for which there is no EtcdMember; nothing is added or replaced meanwhile`,
-        };
-  },
-};
-
 export type Replacement = {
   readonly slot: Slot;
   readonly why: string;

@@ -8,6 +8,7 @@ import { differing } from './corrupt.ts';
 import { damagedData, damageOf, isRuinedLearner, isWorthKeeping } from './damaged-data.ts';
 import { locked } from './identity.ts';
 import { isLostWithNode, lostWithNodes } from './lost-nodes.ts';
+import { removingOrphan } from './orphans.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import {
   isDataless,
@@ -181,6 +182,7 @@ export const operation: Rule = {
     if (target !== undefined && (kind === 'RemoveMember' || kind === 'ReplaceMember')) {
       return removing(s, slot, { ...inFlight, kind, target });
     }
+    if (target !== undefined && kind === 'RemoveOrphan') return removingOrphan(s, { ...inFlight, target });
     return {
       do: 'AskHuman',
       reason: 'OperationUnknown',

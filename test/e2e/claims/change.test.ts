@@ -1,7 +1,7 @@
 /** Changes of a running cluster: members that go, versions and options. Its size is in scale.test.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { LABELS } from '../../../api/names.ts';
+import { LABELS, peerURL } from '../../../api/names.ts';
 import type { Resource } from '../../../runtime/ports/kube.ts';
 import {
   claim,
@@ -19,7 +19,7 @@ import {
   uidsOf,
   VERSION,
 } from '../claim.ts';
-import { writer } from '../client.ts';
+import { etcdctl, writer } from '../client.ts';
 import { eventually, notYet, throughout } from '../eventually.ts';
 import { follow } from '../history.ts';
 import { leaderAndFollower, oneCluster } from '../identity.ts';
@@ -53,6 +53,30 @@ describe('a running cluster', () => {
       t.diagnostic(`writes: ${JSON.stringify(written)}`);
       assert.deepEqual(written.lost, []);
       assert.ok(written.longestGapMs < 5_000, `clients waited ${written.longestGapMs} ms`);
+    }),
+  );
+
+  test(
+    'takes a member off the list that nothing stands for, and asks about one of a foreign name',
+    inNamespace('stranger', async (place) => {
+      await place.apply(claim('demo', { replicas: 1, storage: inMemory }));
+      await ready(place, 'demo');
+      const add = async (url: string): Promise<string> => {
+        const said = await etcdctl(place, 'demo', 'member', 'add', 'by-hand', '--learner', `--peer-urls=${url}`);
+        const id = /Member ([0-9a-f]+) added as learner/.exec(said)?.[1];
+        assert.ok(id, said);
+        return id;
+      };
+      const orphan = await add(peerURL('demo', place.namespace, 'demo-7-abcde'));
+      await eventually('it is off the list', async () => {
+        if ((await etcdctl(place, 'demo', 'member', 'list')).includes(orphan)) notYet('it is listed');
+      });
+      const strange = await add('http://elsewhere.example:2380');
+      const words = new RegExp(`${strange}.*nothing is added or replaced`);
+      await condition(() => claimIn(place, 'demo'), 'Stalled', { status: 'True', words });
+      assert.match(await etcdctl(place, 'demo', 'member', 'list'), new RegExp(strange));
+      await etcdctl(place, 'demo', 'member', 'remove', strange);
+      await condition(() => claimIn(place, 'demo'), 'Stalled', { status: 'False' });
     }),
   );
 
