@@ -46,16 +46,6 @@ const serve = async (options: Options): Promise<void> => {
   const scrape = await bind(`metrics on ${format(options.metricsAddress)}`, () =>
     serveMetrics(options.metricsAddress, metrics.registry),
   );
-  log.info(
-    {
-      port: listener.port,
-      healthPort: portOf(health),
-      metricsPort: portOf(scrape),
-      clientCertificates: certificates === undefined ? 'not checked' : 'required',
-    },
-    certificates === undefined ? 'serving functions to ANYBODY, without TLS (--insecure)' : 'serving functions',
-  );
-
   let hurry: (() => void) | undefined;
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     if (hurry !== undefined) {
@@ -80,6 +70,16 @@ const serve = async (options: Options): Promise<void> => {
     log.fatal({ err: error }, 'a defect outside of any call');
     process.exit(1);
   });
+  // Last: whoever reads it may send a signal at once, and that must find somebody who hears it.
+  log.info(
+    {
+      port: listener.port,
+      healthPort: portOf(health),
+      metricsPort: portOf(scrape),
+      clientCertificates: certificates === undefined ? 'not checked' : 'required',
+    },
+    certificates === undefined ? 'serving functions to ANYBODY, without TLS (--insecure)' : 'serving functions',
+  );
 };
 
 try {
