@@ -192,7 +192,7 @@ export type World = {
   restoring: boolean;
   seedTrouble: string | undefined;
   /** A name without a Pod under which something answers all the same. */
-  answering?: string | undefined;
+  answering: string | undefined;
 };
 
 /** Something happened that must never happen. */
@@ -225,6 +225,7 @@ export const emptyWorld = (): World => ({
   givenUp: [],
   restoring: false,
   seedTrouble: undefined,
+  answering: undefined,
 });
 
 const draw = (w: World, kind: string): string => {
@@ -756,13 +757,14 @@ const withStrangers = (w: World, seen: Observed): Observed => {
   const strangers = strangersIn(classify(seen)).flatMap((stranger) => {
     const own = listedIncarnation(seen, stranger);
     if (own === undefined) return [];
-    const traces = [...w.pods, ...w.volumes, ...w.retained].filter(({ name }) => name === own.name);
+    const things = [...w.pods, ...w.volumes, ...w.retained].filter(({ name }) => name === own.name);
     const records = w.members.filter(
       ({ name, status }) =>
         status.memberID === stranger.id || (name === own.member && (status.incarnation ?? own.token) === own.token),
     );
-    const found = [...traces, ...records].map(({ name }) => name);
-    return [{ id: stranger.id, traces: known(found), answers: w.answering === own.name }];
+    const found = [...things, ...records].map(({ name }) => name);
+    const traces = w.blind.namespace ? unknown<string[]>('the API server timed out') : known(found);
+    return [{ id: stranger.id, traces, answers: w.answering === own.name }];
   });
   return strangers.length === 0 ? seen : { ...seen, strangers };
 };
