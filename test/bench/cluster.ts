@@ -14,7 +14,7 @@ import { connected, MARK, type Place, placeIn, seenKinds } from '../e2e/place.ts
 import { BREAKER_TOKENS, versionsIn, watchBreaker } from '../e2e/traffic.ts';
 import type { Measurement } from './function.ts';
 
-const RUNS = 5;
+const RUNS = Number(process.env.ETCD_OPERATOR_BENCH_RUNS ?? 5);
 const GIVE_UP_MS = 300_000;
 
 /** The peer this API comes from, measured on the same kind of cluster with the same images and volumes: its best and worst. */

@@ -9,6 +9,7 @@ import { eventually, notYet } from '../eventually.ts';
 import { follow } from '../history.ts';
 import { type Identity, oneCluster, reachable, watchMembership } from '../identity.ts';
 import { inNamespace, type Place, seenKinds } from '../place.ts';
+import { BREAKER_TOKENS, watchBreaker } from '../traffic.ts';
 
 const scale = (place: Place, name: string, replicas: number): Promise<string> =>
   place.kubectl(['scale', `etcdcluster/${name}`, `--replicas=${replicas}`]);
@@ -46,6 +47,7 @@ describe('the size of a cluster', () => {
       await t.test('up and down', async (t) => {
         await using membership = watchMembership(place, 'demo');
         await using records = await follow(place.kube, seenKinds.etcdquorums as Resource, place);
+        await using breaker = await watchBreaker(place);
         await using writes = await writer(place, 'demo', 20, 500);
         for (const size of [3, 5, 3, 1, 3]) {
           const from = before.members.size;
@@ -55,7 +57,11 @@ describe('the size of a cluster', () => {
           const took = seconds(began);
           const after = await oneCluster(place, 'demo', size);
           const { longestGapMs } = writes.sofar();
-          t.diagnostic(`${from} → ${size}: ${took}; longest time without a write so far ${longestGapMs} ms`);
+          t.diagnostic(
+            `${from} → ${size}: ${took}; longest time without a write so far ${longestGapMs} ms; ` +
+              `breaker: ${breaker.tokens()} tokens taken, at least ${breaker.least()} of ${BREAKER_TOKENS} left, ` +
+              `${breaker.opened() ? 'opened' : 'closed'}`,
+          );
           assert.equal(after.clusterID, clusterID);
           assertSameMembers(before, after);
           await eventually(`all that is there is ${size} of each, and a majority is protected`, async () => {
