@@ -141,7 +141,11 @@ describe('the runtime', { skip }, () => {
       try {
         const kubeconfig = await runtimeKubeconfig(folder);
         await withoutRuntime(cluster, async () => {
-          const runtime = await hostRuntime(cluster, { logFile: join(folder, 'runtime.log'), kubeconfig });
+          const runtime = await hostRuntime(cluster, {
+            logFile: join(folder, 'runtime.log'),
+            kubeconfig,
+            clusters: `${place.namespace}/*`,
+          });
           try {
             await place.apply(claim('demo'));
             await ready(place, 'demo');
