@@ -4,20 +4,17 @@
  * back is open, and each phase can be begun again.
  */
 import { incarnationName } from '../../../api/names.ts';
-import { settledConfig } from '../member-config.ts';
 import type { SeenPod } from '../observed.ts';
-import { REVISION_BUMP, seedPodName, seedReport } from '../seeding.ts';
+import { REVISION_BUMP, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { isSame } from '../survivors.ts';
-import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
-import { allPods, isTerminal, placement, refusedSpec } from './standing.ts';
+import { named, RETRY_MS, type Rule, wait } from './rule.ts';
+import { filled, type SeedWords, started } from './seeded.ts';
+import { allPods } from './standing.ts';
 
 /** A Pod that is asked to end has thirty seconds for it; one that takes longer is on a node that does not answer. */
 const ENDING_MS = 60_000;
-/** Long enough to read the failed Pod's logs, short enough for a disk that had a bad moment. */
-const SEED_AGAIN_MS = 30_000;
-
 type Recovery = {
   readonly slot: Slot;
   readonly incarnation: string;
@@ -72,77 +69,34 @@ const abandon = (of: Recovery, why: string): Step => {
   return { do: 'AbandonRecovery', why, pods: pods.map(named), volumes: volumes.map(named) };
 };
 
+const wordsOf = ({ slot: { member } }: Recovery): SeedWords => ({
+  reason: 'Recovering',
+  filling: `the data of ${member.name} is being saved and restored`,
+  starting: `${member.name} starts on what was recovered`,
+});
+
 const seeding = (s: Situation, of: Recovery): Step => {
   const { slot, incarnation, source, clusterID } = of;
-  const { member } = slot;
-  const seed = member.pods.find(({ name }) => name === seedPodName(member.name, incarnation));
-  if (seed === undefined) {
-    return (
-      refusedSpec([slot]) ?? {
-        do: 'Seed',
-        member: named(member),
-        incarnation,
-        source,
-        clusterID,
-        clusterToken: `${clusterID}-${incarnation}`,
-      }
-    );
-  }
-  if (seed.deleting) return wait('Recovering', `waiting for the end of ${seed.name}`, RETRY_MS);
-  const report = seed.seed?.report === undefined ? undefined : seedReport(seed.seed.report);
-  if (seed.seed?.state === 'succeeded' && report !== undefined) {
-    return { do: 'AdvanceRecovery', to: 'starting', revision: report.revision, snapshot: report.sha256 };
-  }
-  const trouble = seed.seed?.trouble ?? seed.unschedulable;
-  if (isTerminal(seed)) {
-    const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}`;
-    return s.seen.now - seed.createdAt < SEED_AGAIN_MS
-      ? wait('SeedingFailed', why, RETRY_MS)
-      : { do: 'DeletePods', reason: 'SeedingFailed', why, pods: [named(seed)] };
-  }
-  return trouble === undefined
-    ? wait('Recovering', `the data of ${member.name} is being saved and restored`, RETRY_MS)
-    : wait('SeedingFailed', `Pod ${seed.name}: ${trouble}`, RETRY_MS);
+  const clusterToken = `${clusterID}-${incarnation}`;
+  const make: Step = { do: 'Seed', member: named(slot.member), incarnation, source, clusterID, clusterToken };
+  const next = filled(s, of, wordsOf(of), make);
+  return 'do' in next
+    ? next
+    : { do: 'AdvanceRecovery', to: 'starting', revision: next.revision, snapshot: next.sha256 };
 };
 
 const starting = (s: Situation, of: Recovery): Step => {
-  const { slot, incarnation, clusterID, revision } = of;
-  const { member, pod, volume } = slot;
-  const seed = member.pods.find(({ name }) => name === seedPodName(member.name, incarnation));
-  if (seed !== undefined) {
-    return seed.deleting
-      ? wait('Recovering', `waiting for the end of ${seed.name}`, RETRY_MS)
-      : { do: 'DeletePods', reason: 'Recovering', why: 'its work is done', pods: [named(seed)] };
-  }
-  if (volume === undefined || volume.deleting) return abandon(of, `the new volume of ${member.name} was lost`);
-  if (pod === undefined) {
-    const config = settledConfig(s, slot, incarnation);
-    const refused = refusedSpec([slot]);
-    if (refused !== undefined || config === undefined) {
-      return refused ?? wait('VersionUnsupported', `etcd ${member.spec.version} is not supported`, RETRY_MS);
-    }
-    return {
-      do: 'BringUp',
-      why: `${member.name} starts on what was recovered`,
-      places: [placement(slot, incarnation, config, false)],
-    };
-  }
-  if (pod.deleting) return wait('Recovering', `waiting for the end of ${pod.name}`, RETRY_MS);
-  if (isTerminal(pod)) {
-    return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: [named(pod)] };
-  }
-  const answer = pod.etcd.known ? pod.etcd.value : undefined;
-  if (pod.container.state !== 'running' || answer === undefined || answer.leaderId !== answer.memberId) {
-    return wait('Recovering', `${member.name} starts on what was recovered`, STARTING_RECHECK_MS);
-  }
-  if (answer.clusterId === clusterID || answer.revision < revision + REVISION_BUMP) {
+  const { slot, clusterID, revision } = of;
+  const next = started(s, of, wordsOf(of), abandon(of, `the new volume of ${slot.member.name} was lost`));
+  if ('do' in next) return next;
+  if (next.clusterId === clusterID || next.revision < revision + REVISION_BUMP) {
     return {
       do: 'AskHuman',
       reason: 'ForeignData',
-      message: `${pod.name} answers as cluster ${answer.clusterId} at revision ${answer.revision}, which is not what was recovered: keep Pods and volumes and report this`,
+      message: `${slot.pod?.name} answers as cluster ${next.clusterId} at revision ${next.revision}, which is not what was recovered: keep Pods and volumes and report this`,
     };
   }
-  return { do: 'CompleteRecovery', clusterID: answer.clusterId, revision: answer.revision };
+  return { do: 'CompleteRecovery', clusterID: next.clusterId, revision: next.revision };
 };
 
 export const recovery: Rule = {

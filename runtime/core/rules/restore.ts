@@ -4,17 +4,14 @@
  * that was filled half would be a voter of the same cluster ID with other data, and nothing in etcd would notice.
  */
 import { incarnationName } from '../../../api/names.ts';
-import { settledConfig } from '../member-config.ts';
-import { REVISION_BUMP, seedPodName, seedReport } from '../seeding.ts';
+import { REVISION_BUMP, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
 import { clearing, formed } from './bootstrap.ts';
-import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
-import { allPods, isTerminal, placement, refusedSpec } from './standing.ts';
-
-/** Long enough to read the failed Pod's logs, short enough for a store that had a bad moment. */
-const SEED_AGAIN_MS = 30_000;
+import { named, RETRY_MS, type Rule, wait } from './rule.ts';
+import { filled, type SeedWords, started } from './seeded.ts';
+import { allPods, refusedSpec } from './standing.ts';
 
 type Restore = { readonly slot: Slot; readonly incarnation: string; readonly step: string; readonly revision: bigint };
 
@@ -65,76 +62,32 @@ const giveUp = ({ slot: { member }, step }: Restore, why: string): Step => {
     : { do: 'AbandonRestore', why, pods, volumes, done };
 };
 
+const wordsOf = ({ slot: { member } }: Restore, location: StoreLocation): SeedWords => ({
+  reason: 'Restoring',
+  filling: `${locationName(location)} is brought onto the volume of ${member.name}`,
+  starting: `${member.name} starts on what was restored`,
+});
+
 const filling = (s: Situation, of: Restore, location: StoreLocation): Step => {
   const { slot, incarnation } = of;
-  const { member } = slot;
-  const seed = member.pods.find(({ name }) => name === seedPodName(member.name, incarnation));
-  if (seed === undefined) {
-    return (
-      refusedSpec([slot]) ?? {
-        do: 'SeedFromSnapshot',
-        member: named(member),
-        incarnation,
-        location,
-        clusterToken: `${s.quorum?.controllerUID ?? s.quorum?.uid ?? ''}-${incarnation}`,
-      }
-    );
-  }
-  if (seed.deleting) return wait('Restoring', `waiting for the end of ${seed.name}`, RETRY_MS);
-  const report = seed.seed?.report === undefined ? undefined : seedReport(seed.seed.report);
-  if (seed.seed?.state === 'succeeded' && report !== undefined) {
-    return { do: 'AdvanceRestore', revision: report.revision, snapshot: report.sha256 };
-  }
-  const trouble = seed.seed?.trouble ?? seed.unschedulable;
-  if (isTerminal(seed)) {
-    const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}`;
-    return s.seen.now - seed.createdAt < SEED_AGAIN_MS
-      ? wait('SeedingFailed', why, RETRY_MS)
-      : { do: 'DeletePods', reason: 'SeedingFailed', why, pods: [named(seed)] };
-  }
-  return trouble === undefined
-    ? wait('Restoring', `${locationName(location)} is brought onto the volume of ${member.name}`, RETRY_MS)
-    : wait('SeedingFailed', `Pod ${seed.name}: ${trouble}`, RETRY_MS);
+  const clusterToken = `${s.quorum?.controllerUID ?? s.quorum?.uid ?? ''}-${incarnation}`;
+  const make: Step = { do: 'SeedFromSnapshot', member: named(slot.member), incarnation, location, clusterToken };
+  const next = filled(s, of, wordsOf(of, location), make);
+  return 'do' in next ? next : { do: 'AdvanceRestore', revision: next.revision, snapshot: next.sha256 };
 };
 
-const starting = (s: Situation, of: Restore): Step => {
-  const { slot, incarnation, revision } = of;
-  const { member, pod, volume } = slot;
-  const seed = member.pods.find(({ name }) => name === seedPodName(member.name, incarnation));
-  if (seed !== undefined) {
-    return seed.deleting
-      ? wait('Restoring', `waiting for the end of ${seed.name}`, RETRY_MS)
-      : { do: 'DeletePods', reason: 'Restoring', why: 'its work is done', pods: [named(seed)] };
-  }
-  if (volume === undefined || volume.deleting) return giveUp(of, `the volume of ${member.name} was lost`);
-  if (pod === undefined) {
-    const config = settledConfig(s, slot, incarnation);
-    const refused = refusedSpec([slot]);
-    if (refused !== undefined || config === undefined) {
-      return refused ?? wait('VersionUnsupported', `etcd ${member.spec.version} is not supported`, RETRY_MS);
-    }
-    return {
-      do: 'BringUp',
-      why: `${member.name} starts on what was restored`,
-      places: [placement(slot, incarnation, config, false)],
-    };
-  }
-  if (pod.deleting) return wait('Restoring', `waiting for the end of ${pod.name}`, RETRY_MS);
-  if (isTerminal(pod)) {
-    return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: [named(pod)] };
-  }
-  const answer = pod.etcd.known ? pod.etcd.value : undefined;
-  if (pod.container.state !== 'running' || answer === undefined || answer.leaderId !== answer.memberId) {
-    return wait('Restoring', `${member.name} starts on what was restored`, STARTING_RECHECK_MS);
-  }
-  if (answer.revision < revision + REVISION_BUMP) {
+const starting = (s: Situation, of: Restore, location: StoreLocation): Step => {
+  const { slot, revision } = of;
+  const next = started(s, of, wordsOf(of, location), giveUp(of, `the volume of ${slot.member.name} was lost`));
+  if ('do' in next) return next;
+  if (next.revision < revision + REVISION_BUMP) {
     return {
       do: 'AskHuman',
       reason: 'ForeignData',
-      message: `${pod.name} answers at revision ${answer.revision}, the snapshot was at ${revision} and ${REVISION_BUMP} is added: keep Pods and volumes and report this`,
+      message: `${slot.pod?.name} answers at revision ${next.revision}, the snapshot was at ${revision} and ${REVISION_BUMP} is added: keep Pods and volumes and report this`,
     };
   }
-  return { do: 'CompleteRestore', clusterID: answer.clusterId, revision: answer.revision };
+  return { do: 'CompleteRestore', clusterID: next.clusterId, revision: next.revision };
 };
 
 export const restore: Rule = {
@@ -155,6 +108,6 @@ export const restore: Rule = {
     if (of.slot.member.deleting) return giveUp(of, `EtcdMember ${of.slot.member.name} was deleted`);
     if (of.step === 'abandoned') return giveUp(of, 'it begins anew');
     if (other !== undefined) return giveUp(of, `${other.name} stands beside it`);
-    return of.step === 'filling' ? filling(s, of, location) : starting(s, of);
+    return of.step === 'filling' ? filling(s, of, location) : starting(s, of, location);
   },
 };

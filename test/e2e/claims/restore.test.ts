@@ -1,11 +1,9 @@
 /** A claim that begins with a snapshot: all of it is there again, under revisions that nobody has seen before. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import type { Secret } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot } from '../../../api/etcdsnapshot.gen.ts';
 import { API_VERSION } from '../../../api/names.ts';
-import { createS3Store } from '../../../runtime/adapters/s3/s3-store.ts';
+import { bucketIn } from '../bucket.ts';
 import {
   claim,
   claimIn,
@@ -24,8 +22,6 @@ import { askMember, oneCluster, reachable } from '../identity.ts';
 import { connected, inNamespace, seenKinds } from '../place.ts';
 
 const { cluster } = await connected();
-const store = cluster.s3 ?? { endpoint: '', hostEndpoint: '', accessKey: '', secretKey: '', region: '' };
-const bucket = 'e2e-restore';
 
 describe('a claim with spec.bootstrap.restore', {
   skip: cluster.s3 === undefined ? 'needs an S3 server' : false,
@@ -33,24 +29,8 @@ describe('a claim with spec.bootstrap.restore', {
   test(
     'has every key of the snapshot on every member, and refuses a snapshot in which one bit was changed',
     inNamespace('restore', async (place, t) => {
-      const credentials = { accessKeyId: store.accessKey, secretAccessKey: store.secretKey };
-      const admin = new S3Client({
-        endpoint: store.hostEndpoint,
-        region: store.region,
-        credentials,
-        forcePathStyle: true,
-      });
-      await admin.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: Error) => {
-        if (!error.name.startsWith('BucketAlready')) throw error;
-      });
-      admin.destroy();
-      const secret: Secret = {
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name: 's3' },
-        stringData: { AWS_ACCESS_KEY_ID: store.accessKey, AWS_SECRET_ACCESS_KEY: store.secretKey },
-      };
-      const s3 = { endpoint: store.endpoint, bucket, region: store.region, credentialsSecretRef: { name: 's3' } };
+      const bucket = await bucketIn(cluster, 'e2e-restore');
+      const s3 = bucket.location;
       const snapshot: EtcdSnapshot = {
         apiVersion: API_VERSION,
         kind: 'EtcdSnapshot',
@@ -58,7 +38,7 @@ describe('a claim with spec.bootstrap.restore', {
         spec: { clusterRef: { name: 'source' }, destination: { s3 } },
       };
       // From the older minor version into the newer one.
-      await place.apply(secret, claim('source', { replicas: 1, version: OLDER_VERSION }));
+      await place.apply(bucket.secret('s3'), claim('source', { replicas: 1, version: OLDER_VERSION }));
       await ready(place, 'source');
       const [member] = reachable([await podOf(place, 'source-0')]);
       assert.ok(member !== undefined);
@@ -69,9 +49,9 @@ describe('a claim with spec.bootstrap.restore', {
         const { status } = (await place.get(seenKinds.etcdsnapshots, 'last')) ?? notYet('it is not there');
         return status?.phase === 'Complete' ? status : notYet(JSON.stringify(status?.conditions));
       });
-      const key = (taken.artifact?.uri ?? '').replace(`s3://${bucket}/`, '');
+      const key = bucket.keyOf(taken.artifact?.uri);
 
-      const objects = createS3Store({ endpoint: store.hostEndpoint, bucket, region: store.region, credentials });
+      const objects = bucket.open();
       const bytes = Buffer.concat(await Array.fromAsync(objects.read(key)));
       const manifest = Buffer.concat(await Array.fromAsync(objects.read(`${key}.manifest.json`)));
       async function* one(content: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -1,14 +1,13 @@
 /** EtcdSnapshots as users make them: to a bucket and to a volume, and each way in which one can fail. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import type { PersistentVolumeClaim, Secret } from 'kubernetes-types/core/v1.js';
+import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule } from '../../../api/etcdsnapshotschedule.gen.ts';
 import { API_VERSION, clientServiceName } from '../../../api/names.ts';
-import { createS3Store } from '../../../runtime/adapters/s3/s3-store.ts';
 import { readManifest } from '../../../runtime/agent/take-snapshot.ts';
 import { SCHEDULE_LABEL } from '../../../runtime/core/snapshots/snapshot-job.ts';
+import { bucketIn } from '../bucket.ts';
 import { claim, podOf, ready } from '../claim.ts';
 import { put } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
@@ -16,8 +15,6 @@ import { leaderAndFollower, reachable } from '../identity.ts';
 import { connected, inNamespace, type Place, refusal, seenKinds } from '../place.ts';
 
 const { cluster } = await connected();
-const s3 = cluster.s3;
-const bucket = 'e2e-snapshots';
 
 const snapshot = (name: string, destination: EtcdSnapshotSpec['destination'], of = 'demo'): EtcdSnapshot => ({
   apiVersion: API_VERSION,
@@ -47,8 +44,6 @@ const waits = (place: Place, name: string, reason: string): Promise<void> =>
     if (status?.phase !== 'Pending' || ready?.reason !== reason) notYet(`${status?.phase} ${ready?.reason}`);
   });
 
-const store = s3 ?? { endpoint: '', hostEndpoint: '', accessKey: '', secretKey: '', region: '' };
-
 /** Names of the snapshots that the schedule has made. */
 const scheduled = (place: Place, count: number): Promise<string[]> =>
   eventually(`the schedule has made ${count}`, async () => {
@@ -57,45 +52,21 @@ const scheduled = (place: Place, count: number): Promise<string[]> =>
     return made.map(({ metadata }) => metadata.name);
   });
 
-describe('an EtcdSnapshot', { skip: s3 === undefined ? 'needs an S3 server' : false }, () => {
-  const credentials = { accessKeyId: store.accessKey, secretAccessKey: store.secretKey };
-  const to = (change: object = {}): EtcdSnapshotSpec['destination'] => ({
-    s3: {
-      endpoint: store.endpoint,
-      bucket,
-      key: 'backups',
-      region: store.region,
-      credentialsSecretRef: { name: 's3' },
-      ...change,
-    },
-  });
-  const secret = (name: string, secretKey: string): Secret => ({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name },
-    stringData: { AWS_ACCESS_KEY_ID: store.accessKey, AWS_SECRET_ACCESS_KEY: secretKey },
-  });
-
+describe('an EtcdSnapshot', { skip: cluster.s3 === undefined ? 'needs an S3 server' : false }, () => {
   test(
     'is stored with its manifest in a bucket and on a volume, from a follower, and fails or waits with a reason else',
     inNamespace('snapshot', async (place, t) => {
-      const admin = new S3Client({
-        endpoint: store.hostEndpoint,
-        region: store.region,
-        credentials,
-        forcePathStyle: true,
+      const bucket = await bucketIn(cluster, 'e2e-snapshots');
+      const to = (change: object = {}): EtcdSnapshotSpec['destination'] => ({
+        s3: { ...bucket.location, key: 'backups', ...change },
       });
-      await admin.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: Error) => {
-        if (!error.name.startsWith('BucketAlready')) throw error;
-      });
-      admin.destroy();
       const volume: PersistentVolumeClaim = {
         apiVersion: 'v1',
         kind: 'PersistentVolumeClaim',
         metadata: { name: 'backups' },
         spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
       };
-      await place.apply(secret('s3', store.secretKey), secret('wrong', 'not-the-key'), volume);
+      await place.apply(bucket.secret('s3'), bucket.secret('wrong', 'not-the-key'), volume);
       // Before the cluster is there: a snapshot waits for it.
       await place.apply(snapshot('to-s3', to()));
       await waits(place, 'to-s3', 'ClusterNotFound');
@@ -118,8 +89,8 @@ describe('an EtcdSnapshot', { skip: s3 === undefined ? 'needs an S3 server' : fa
       assert.equal(again.phase, 'Complete', JSON.stringify(again.conditions));
       assert.notEqual(again.member, leader, 'the leader has enough to do');
       assert.ok(BigInt(again.revision ?? '0') >= 21n, `revision ${again.revision}`);
-      const [, key = ''] = /^s3:\/\/e2e-snapshots\/(.*)$/.exec(again.artifact?.uri ?? '') ?? [];
-      const objects = createS3Store({ endpoint: store.hostEndpoint, bucket, region: store.region, credentials });
+      const key = bucket.keyOf(again.artifact?.uri);
+      const objects = bucket.open();
       const manifest = await readManifest(objects, key);
       objects.close();
       assert.equal(`sha256:${manifest.sha256}`, again.artifact?.checksum);
@@ -181,8 +152,8 @@ describe('an EtcdSnapshot', { skip: s3 === undefined ? 'needs an S3 server' : fa
       await eventually('the record of what was removed is gone', async () => {
         if ((await place.get(seenKinds.etcdsnapshots, first)) !== undefined) notYet('it is still there');
       });
-      const left = createS3Store({ endpoint: store.hostEndpoint, bucket, region: store.region, credentials });
-      assert.equal(await left.find((artifact?.uri ?? '').replace(/^s3:\/\/[^/]+\//, '')), undefined);
+      const left = bucket.open();
+      assert.equal(await left.find(bucket.keyOf(artifact?.uri)), undefined);
       assert.ok((await left.find(key)) !== undefined, 'what a person asked for stays');
       left.close();
 

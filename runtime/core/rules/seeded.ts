@@ -1,0 +1,68 @@
+/** A member whose volume is filled before etcd starts on it: from a survivor, or from a stored snapshot. */
+import type { Reason } from '../../../api/reasons.ts';
+import type { EtcdMemberStatus } from '../../ports/etcd.ts';
+import { settledConfig } from '../member-config.ts';
+import { type SeedReport, seedPodName, seedReport } from '../seeding.ts';
+import type { Situation, Slot } from '../situation.ts';
+import type { Step } from '../steps.ts';
+import { named, RETRY_MS, STARTING_RECHECK_MS, wait } from './rule.ts';
+import { isTerminal, placement, refusedSpec } from './standing.ts';
+
+/** Long enough to read the failed Pod's logs, short enough for a disk or a store that had a bad moment. */
+const SEED_AGAIN_MS = 30_000;
+
+export type Seeded = { readonly slot: Slot; readonly incarnation: string };
+
+/** What is said while it takes its time. */
+export type SeedWords = { readonly reason: Reason; readonly filling: string; readonly starting: string };
+
+const seedOf = ({ slot: { member }, incarnation }: Seeded) =>
+  member.pods.find(({ name }) => name === seedPodName(member.name, incarnation));
+
+/** The report of the Pod that has filled the volume; else the step to take, where `make` is the one that makes that Pod. */
+export const filled = (s: Situation, of: Seeded, words: SeedWords, make: Step): SeedReport | Step => {
+  const seed = seedOf(of);
+  if (seed === undefined) return refusedSpec([of.slot]) ?? make;
+  if (seed.deleting) return wait(words.reason, `waiting for the end of ${seed.name}`, RETRY_MS);
+  const report = seed.seed?.report === undefined ? undefined : seedReport(seed.seed.report);
+  if (seed.seed?.state === 'succeeded' && report !== undefined) return report;
+  const trouble = seed.seed?.trouble ?? seed.unschedulable;
+  if (isTerminal(seed)) {
+    const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}`;
+    return s.seen.now - seed.createdAt < SEED_AGAIN_MS
+      ? wait('SeedingFailed', why, RETRY_MS)
+      : { do: 'DeletePods', reason: 'SeedingFailed', why, pods: [named(seed)] };
+  }
+  return trouble === undefined
+    ? wait(words.reason, words.filling, RETRY_MS)
+    : wait('SeedingFailed', `Pod ${seed.name}: ${trouble}`, RETRY_MS);
+};
+
+/** What the member answers once it leads itself on what was filled in; else the step to take, `lost` if its volume went. */
+export const started = (s: Situation, of: Seeded, words: SeedWords, lost: Step): EtcdMemberStatus | Step => {
+  const { slot, incarnation } = of;
+  const { member, pod, volume } = slot;
+  const seed = seedOf(of);
+  if (seed !== undefined) {
+    return seed.deleting
+      ? wait(words.reason, `waiting for the end of ${seed.name}`, RETRY_MS)
+      : { do: 'DeletePods', reason: words.reason, why: 'its work is done', pods: [named(seed)] };
+  }
+  if (volume === undefined || volume.deleting) return lost;
+  if (pod === undefined) {
+    const config = settledConfig(s, slot, incarnation);
+    const refused = refusedSpec([slot]);
+    if (refused !== undefined || config === undefined) {
+      return refused ?? wait('VersionUnsupported', `etcd ${member.spec.version} is not supported`, RETRY_MS);
+    }
+    return { do: 'BringUp', why: words.starting, places: [placement(slot, incarnation, config, false)] };
+  }
+  if (pod.deleting) return wait(words.reason, `waiting for the end of ${pod.name}`, RETRY_MS);
+  if (isTerminal(pod)) {
+    return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: [named(pod)] };
+  }
+  const answer = pod.etcd.known ? pod.etcd.value : undefined;
+  return pod.container.state === 'running' && answer !== undefined && answer.leaderId === answer.memberId
+    ? answer
+    : wait(words.reason, words.starting, STARTING_RECHECK_MS);
+};
