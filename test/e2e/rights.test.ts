@@ -69,7 +69,10 @@ describe('the account of the runtime', () => {
       ['patch', 'etcdclusters.etcd-operator.cozystack.io'],
       ['create', 'etcdmembers.etcd-operator.cozystack.io'],
       ['delete', 'namespaces'],
-      ['get', 'nodes'],
+      ['patch', 'nodes'],
+      ['delete', 'nodes'],
+      ['patch', 'persistentvolumes'],
+      ['delete', 'jobs.batch'],
       ['get', 'leases.coordination.k8s.io'],
     ] as const) {
       assert.equal(await may(cluster, verb, resource), false, `${verb} ${resource}`);
