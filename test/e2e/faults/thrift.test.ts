@@ -11,7 +11,7 @@ import { BREAKER_TOKENS, versionsIn, watchBreaker } from '../traffic.ts';
 const { cluster } = await connected();
 
 /** The full five minutes of our promise where there is time: ETCD_OPERATOR_SETTLED_SECONDS=300. */
-const SETTLED_SECONDS = Number(process.env.ETCD_OPERATOR_SETTLED_SECONDS ?? 90);
+const SETTLED_SECONDS = Number(process.env.ETCD_OPERATOR_SETTLED_SECONDS ?? 60);
 /** Part of one processor for all clusters together, while none of them wants anything. */
 const CPU = 0.01;
 
