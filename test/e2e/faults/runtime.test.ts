@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { runtimeName, systemNamespace } from '../../../deploy/names.ts';
 import { picture, startOtlpReceiver } from '../../otlp/receiver.ts';
-import { claim, inMemory, podOf, podsOf, quorumIn, ready } from '../claim.ts';
+import { claim, claimIn, inMemory, OLDER_VERSION, podOf, podsOf, quorumIn, ready, VERSION } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { leaderAndFollower, oneCluster, reachable, selfOf, watchMembership } from '../identity.ts';
@@ -135,7 +135,7 @@ describe('the runtime', { skip }, () => {
   );
 
   test(
-    'killed every few seconds while three members become five and three again loses no write and no identity',
+    'killed every few seconds while three members become five, three again and a newer etcd loses no write and no identity',
     inNamespace('killed-scale', async (place, t) => {
       const folder = await mkdtemp(join(tmpdir(), 'etcd-operator-e2e-'));
       try {
@@ -147,7 +147,7 @@ describe('the runtime', { skip }, () => {
             clusters: `${place.namespace}/*`,
           });
           try {
-            await place.apply(claim('demo'));
+            await place.apply(claim('demo', { version: OLDER_VERSION }));
             await ready(place, 'demo');
             const before = await oneCluster(place, 'demo', 3);
             await using membership = watchMembership(place, 'demo');
@@ -159,6 +159,24 @@ describe('the runtime', { skip }, () => {
                 await ready(place, 'demo', { deadlineMs: 180_000 });
                 assert.equal((await oneCluster(place, 'demo', size)).clusterID, before.clusterID);
               }
+              const kept = await oneCluster(place, 'demo', 3);
+              await place.kubectl([
+                'patch',
+                'etcdcluster/demo',
+                '--type=merge',
+                '-p',
+                `{"spec":{"version":"${VERSION}"}}`,
+              ]);
+              await eventually(
+                `every member runs ${VERSION}`,
+                async () => {
+                  const { status } = await claimIn(place, 'demo');
+                  if (status?.version !== VERSION) notYet(`${status?.version}, ${status?.members}`);
+                },
+                { deadlineMs: 180_000 },
+              );
+              await ready(place, 'demo', { deadlineMs: 120_000 });
+              assert.deepEqual(await oneCluster(place, 'demo', 3), kept);
             } finally {
               t.diagnostic(`killed after ${(await killing.stop()).join(', ')} ms`);
             }
