@@ -74,11 +74,13 @@ export const issue = (wish: Wish): Authority => {
     ...(extensions.length > 0 ? [tlv(0xa3, sequence(...extensions))] : []),
   );
   const signature = sign('sha256', unsigned, wish.issuer?.privateKey ?? privateKey);
+  // No line may be empty, also where the last one is full: what is before an empty line counts as a header of the PEM.
+  const lines = (der: Buffer): string => (der.toString('base64').match(/.{1,64}/g) ?? []).join('\n');
   const der = sequence(unsigned, ECDSA_SHA256, tlv(0x03, Buffer.from([0]), signature));
   return {
     subject: wish.subject,
     privateKey,
-    certificate: `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replaceAll(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+    certificate: `-----BEGIN CERTIFICATE-----\n${lines(der)}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 };
