@@ -6,6 +6,8 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import { pino } from 'pino';
 import type { EtcdMember } from '../api/etcdmember.gen.ts';
+import type { EtcdSnapshot } from '../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotSchedule } from '../api/etcdsnapshotschedule.gen.ts';
 import { API_VERSION, LABELS } from '../api/names.ts';
 import release from '../package.json' with { type: 'json' };
 import { askProgress } from './adapters/agent-progress.ts';
@@ -150,14 +152,13 @@ const caches = {
   budgets: watch(resources.poddisruptionbudgets, keyByLabel, LABELS.cluster),
   nodes: watch<Node>(resources.nodes, () => undefined, undefined, trimNode),
 };
+const referredKey = ({ metadata, spec }: Stored<EtcdSnapshot> | Stored<EtcdSnapshotSchedule>): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name });
 const snapshotCaches = {
-  snapshots: watch(snapshotKind, ({ metadata, spec }) =>
-    clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
-  ),
-  schedules: watch(scheduleKind, ({ metadata, spec }) =>
-    clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
-  ),
-  jobs: watch(resources.jobs, ({ metadata }) => metadata.labels?.[SNAPSHOT_LABEL], SNAPSHOT_LABEL),
+  snapshots: watch(snapshotKind, referredKey),
+  schedules: watch(scheduleKind, referredKey),
+  // Found by name only.
+  jobs: watch(resources.jobs, () => undefined, SNAPSHOT_LABEL),
 };
 const watches = Object.values({ ...caches, ...snapshotCaches }) as readonly Pick<
   WatchCache<KubeObject>,
@@ -301,31 +302,32 @@ const queue = createWorkQueue({
   },
 });
 
-const snapshotQueue = createWorkQueue({
-  workers: options.workers,
-  clock,
-  work: (key, signal) => {
-    const { namespace, name } = clusterOf(key);
-    if (snapshotCaches.snapshots.get(namespace, name) === undefined) snapshotQueue.forget(key);
-    return passOverSnapshot(snapshotWorld, namespace, name, signal);
-  },
-  onOutcome: ({ key, error, failures }) => {
-    if (error !== undefined) log.error({ snapshot: key, failures, err: error }, 'pass over a snapshot failed');
-  },
-});
-
-const scheduleQueue = createWorkQueue({
-  workers: options.workers,
-  clock,
-  work: (key, signal) => {
-    const { namespace, name } = clusterOf(key);
-    if (snapshotCaches.schedules.get(namespace, name) === undefined) scheduleQueue.forget(key);
-    return passOverSchedule(snapshotWorld, namespace, name, signal);
-  },
-  onOutcome: ({ key, error, failures }) => {
-    if (error !== undefined) log.error({ schedule: key, failures, err: error }, 'pass over a schedule failed');
-  },
-});
+/** For objects that are worked on one by one, not with their cluster. */
+const queueOf = (
+  what: string,
+  cache: Pick<WatchCache<KubeObject>, 'get'>,
+  pass: (world: ScheduleWorld, namespace: string, name: string, signal: AbortSignal) => Promise<number | undefined>,
+) => {
+  const own = createWorkQueue({
+    workers: options.workers,
+    clock,
+    work: (key, signal) => {
+      const { namespace, name } = clusterOf(key);
+      if (cache.get(namespace, name) === undefined) own.forget(key);
+      return pass(snapshotWorld, namespace, name, signal);
+    },
+    onOutcome: ({ key, error, failures }) => {
+      if (error !== undefined) log.error({ [what]: key, failures, err: error }, `pass over a ${what} failed`);
+    },
+  });
+  const enqueue = (namespace: string, name: string): void => {
+    const key = clusterKey({ namespace, name });
+    if (matchesGlob(key, options.clusters)) own.enqueue(key);
+  };
+  return { enqueue, stop: own.stop };
+};
+const snapshotQueue = queueOf('snapshot', snapshotCaches.snapshots, passOverSnapshot);
+const scheduleQueue = queueOf('schedule', snapshotCaches.schedules, passOverSchedule);
 
 const health = await serveHealth(endpoints, options.healthAddress);
 const metricsServer = await serveMetrics(endpoints, options.metricsAddress);
@@ -390,32 +392,26 @@ secrets.onChange(enqueue);
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));
 
-const enqueueSnapshot = (namespace: string, name: string): void => {
-  const key = clusterKey({ namespace, name });
-  if (matchesGlob(key, options.clusters)) snapshotQueue.enqueue(key);
-};
-snapshotCaches.snapshots.onChange(({ namespace, name }) => enqueueSnapshot(namespace, name));
+snapshotCaches.snapshots.onChange(({ namespace, name }) => snapshotQueue.enqueue(namespace, name));
 snapshotCaches.jobs.onChange(({ namespace }, before, after) => {
   const name = (after ?? before)?.metadata.labels?.[SNAPSHOT_LABEL];
-  if (name !== undefined) enqueueSnapshot(namespace, name);
+  if (name !== undefined) snapshotQueue.enqueue(namespace, name);
 });
-for (const { metadata } of snapshotCaches.snapshots.list()) enqueueSnapshot(metadata.namespace ?? '', metadata.name);
+for (const { metadata } of snapshotCaches.snapshots.list())
+  snapshotQueue.enqueue(metadata.namespace ?? '', metadata.name);
 
-const enqueueSchedule = (namespace: string, name: string): void => {
-  const key = clusterKey({ namespace, name });
-  if (matchesGlob(key, options.clusters)) scheduleQueue.enqueue(key);
-};
-snapshotCaches.schedules.onChange(({ namespace, name }) => enqueueSchedule(namespace, name));
+snapshotCaches.schedules.onChange(({ namespace, name }) => scheduleQueue.enqueue(namespace, name));
 snapshotCaches.snapshots.onChange(({ namespace }, before, after) => {
   const name = (after ?? before)?.metadata.labels?.[SCHEDULE_LABEL];
-  if (name !== undefined) enqueueSchedule(namespace, name);
+  if (name !== undefined) scheduleQueue.enqueue(namespace, name);
 });
-for (const { metadata } of snapshotCaches.schedules.list()) enqueueSchedule(metadata.namespace ?? '', metadata.name);
+for (const { metadata } of snapshotCaches.schedules.list())
+  scheduleQueue.enqueue(metadata.namespace ?? '', metadata.name);
 // What could not be taken yet may be possible now.
 caches.quorums.onChange(({ namespace, name }) => {
   const cluster = clusterKey({ namespace, name });
   for (const { metadata, status } of snapshotCaches.snapshots.byIndex(cluster)) {
-    if (status?.phase === undefined || status.phase === 'Pending') enqueueSnapshot(namespace, metadata.name);
+    if (status?.phase === undefined || status.phase === 'Pending') snapshotQueue.enqueue(namespace, metadata.name);
   }
-  for (const { metadata } of snapshotCaches.schedules.byIndex(cluster)) enqueueSchedule(namespace, metadata.name);
+  for (const { metadata } of snapshotCaches.schedules.byIndex(cluster)) scheduleQueue.enqueue(namespace, metadata.name);
 });

@@ -42,7 +42,8 @@ export const saveDatabase = async (
   }
 };
 
-async function* blobs(chunks: AsyncIterable<{ readonly blob: Uint8Array }>): AsyncGenerator<Uint8Array> {
+/** The bytes of a snapshot's stream, as its reader pulls them. */
+export async function* blobs(chunks: AsyncIterable<{ readonly blob: Uint8Array }>): AsyncGenerator<Uint8Array> {
   for await (const { blob } of chunks) yield blob;
 }
 

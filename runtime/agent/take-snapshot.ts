@@ -8,21 +8,14 @@ import {
   parseManifest,
   type SnapshotManifest,
 } from '../core/snapshots/manifest.ts';
+import type { SnapshotAgentOrder } from '../core/snapshots/snapshot-job.ts';
 import { type Candidate, chooseSource } from '../core/snapshots/source.ts';
 import { type EtcdClients, type EtcdEndpoint, EtcdFault } from '../ports/etcd.ts';
 import { type SnapshotStore, type StoreCall, StoreFault } from '../ports/snapshot-store.ts';
+import { blobs } from './saved-snapshot.ts';
 import { verifiedDatabase } from './verified-database.ts';
 
-export type SnapshotOrder = {
-  readonly snapshot: { readonly name: string; readonly uid: string };
-  readonly cluster: {
-    readonly namespace: string;
-    readonly name: string;
-    readonly uid: string;
-    /** etcd's cluster ID: what answers with another one is not this cluster. */
-    readonly clusterID: string;
-  };
-  readonly members: readonly { readonly member: string; readonly url: string }[];
+export type SnapshotOrder = Pick<SnapshotAgentOrder, 'snapshot' | 'cluster' | 'members'> & {
   /** Prefix of the destination. */
   readonly prefix?: string | undefined;
   /** Name of the schedule it is taken for. */
@@ -131,10 +124,6 @@ export const takeSnapshot = async (
   await store.put(manifestKey(key), one(manifestText(manifest)), { owner: snapshot.uid }, call);
   return { uri: store.uri(key), key, manifest };
 };
-
-async function* blobs(chunks: AsyncIterable<{ readonly blob: Uint8Array }>): AsyncGenerator<Uint8Array> {
-  for await (const { blob } of chunks) yield blob;
-}
 
 async function* one(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);

@@ -36,6 +36,7 @@ export type SnapshotAgentOrder = {
     readonly namespace: string;
     readonly name: string;
     readonly uid: string;
+    /** etcd's cluster ID: what answers with another one is not this cluster. */
     readonly clusterID: string;
   };
   readonly members: readonly SeenSource[];
