@@ -23,6 +23,10 @@ export type EtcdQuorumTlsPeerSource = 'Secret' | 'CertManager';
  */
 export type EtcdQuorumPhase = 'Pending' | 'Bootstrapping' | 'Running' | 'Degraded' | 'QuorumLost' | 'Paused' | 'Failed';
 /**
+ * Complete: the restored data is served. Failed: the cluster has its own data.
+ */
+export type EtcdQuorumPastRestoreOutcome = 'Complete' | 'Failed';
+/**
  * Where the revision was read: at the client port, or at the metrics port of a member that has restarted since.
  */
 export type EtcdQuorumSurvivorSource = 'status' | 'metrics';
@@ -359,6 +363,203 @@ export interface EtcdQuorumRestored {
   revisionAfter: string;
 }
 /**
+ * What was found when the snapshot was restored onto the new volume and opened there by etcd.
+ */
+export interface EtcdQuorumRestoringVerified {
+  /**
+   * When.
+   */
+  at: string;
+  /**
+   * The revision it has come to.
+   */
+  revision: string;
+  /**
+   * Keys in it.
+   */
+  keys: string;
+  /**
+   * Of the stored bytes.
+   */
+  sha256: string;
+  /**
+   * Size of the stored bytes.
+   */
+  sizeBytes?: number;
+  /**
+   * Version of the etcd it was taken from.
+   */
+  etcdVersion?: string;
+  /**
+   * ID of the cluster it was taken from.
+   */
+  clusterID?: string;
+  /**
+   * etcd's hash of the keys, where it was compared with that of the manifest.
+   */
+  hash?: string;
+}
+/**
+ * The EtcdRestore that is being carried out. Written before anything is made for it. Until operation is RestoreInPlace, the cluster serves its own data and changes as ever.
+ */
+export interface EtcdQuorumRestoring {
+  /**
+   * Identifies it in events, logs and traces.
+   */
+  id: string;
+  /**
+   * Name of the EtcdRestore.
+   */
+  restore: string;
+  /**
+   * Its UID.
+   */
+  restoreUID: string;
+  /**
+   * Where the snapshot lies.
+   */
+  uri: string;
+  /**
+   * The cluster whose data is replaced.
+   */
+  clusterID: string;
+  /**
+   * Name of the EtcdMember that starts on the restored data.
+   */
+  target: string;
+  /**
+   * Its token.
+   */
+  incarnation: string;
+  /**
+   * What is added to the revisions of the snapshot, so that none is given a second time.
+   */
+  bump: string;
+  /**
+   * When it began.
+   */
+  since: string;
+  /**
+   * What was found when the snapshot was restored onto the new volume and opened there by etcd.
+   */
+  verified?: EtcdQuorumRestoringVerified;
+  /**
+   * The last revision of the data that is replaced.
+   */
+  revisionBefore?: string;
+  /**
+   * When every member of the replaced cluster was proven gone.
+   */
+  stoppedAt?: string;
+  /**
+   * Why it is given up. While set, what was made for it is taken away.
+   */
+  failed?: string;
+  /**
+   * The reason in one word.
+   */
+  failedReason?: string;
+}
+/**
+ * What was found when the snapshot was restored onto the new volume and opened there by etcd.
+ */
+export interface EtcdQuorumPastRestoreVerified {
+  /**
+   * When.
+   */
+  at: string;
+  /**
+   * The revision it has come to.
+   */
+  revision: string;
+  /**
+   * Keys in it.
+   */
+  keys: string;
+  /**
+   * Of the stored bytes.
+   */
+  sha256: string;
+  /**
+   * Size of the stored bytes.
+   */
+  sizeBytes?: number;
+  /**
+   * Version of the etcd it was taken from.
+   */
+  etcdVersion?: string;
+  /**
+   * ID of the cluster it was taken from.
+   */
+  clusterID?: string;
+  /**
+   * etcd's hash of the keys, where it was compared with that of the manifest.
+   */
+  hash?: string;
+}
+export interface EtcdQuorumPastRestore {
+  /**
+   * Identifies it in events and logs.
+   */
+  id: string;
+  /**
+   * Name of the EtcdRestore.
+   */
+  restore: string;
+  /**
+   * Its UID.
+   */
+  restoreUID: string;
+  /**
+   * Where the snapshot lies.
+   */
+  uri: string;
+  /**
+   * Complete: the restored data is served. Failed: the cluster has its own data.
+   */
+  outcome: EtcdQuorumPastRestoreOutcome;
+  /**
+   * Why it failed.
+   */
+  reason?: string;
+  /**
+   * Why it failed.
+   */
+  message?: string;
+  /**
+   * When it began.
+   */
+  since: string;
+  /**
+   * When it ended.
+   */
+  at: string;
+  /**
+   * When every member of the replaced cluster was proven gone.
+   */
+  stoppedAt?: string;
+  /**
+   * The cluster whose data was to be replaced.
+   */
+  lostClusterID: string;
+  /**
+   * The cluster that took its place.
+   */
+  clusterID?: string;
+  /**
+   * The last revision of the replaced data.
+   */
+  revisionBefore?: string;
+  /**
+   * The revision that the restored data went on at.
+   */
+  revisionAfter?: string;
+  /**
+   * What was found when the snapshot was restored onto the new volume and opened there by etcd.
+   */
+  verified?: EtcdQuorumPastRestoreVerified;
+}
+/**
  * A consent that stood in the claim before the loss, and so is none. Gone once it was taken out of the claim.
  */
 export interface EtcdQuorumLossPriorConsent {
@@ -623,6 +824,14 @@ export interface EtcdQuorumStatus {
    * The snapshot that this cluster began with.
    */
   restored?: EtcdQuorumRestored;
+  /**
+   * The EtcdRestore that is being carried out. Written before anything is made for it. Until operation is RestoreInPlace, the cluster serves its own data and changes as ever.
+   */
+  restoring?: EtcdQuorumRestoring;
+  /**
+   * EtcdRestores that have ended, newest last.
+   */
+  pastRestores?: EtcdQuorumPastRestore[];
   /**
    * The present loss of quorum. Gone as soon as there is a quorum again.
    */

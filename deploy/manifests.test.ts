@@ -60,6 +60,7 @@ test('one kustomization holds everything that a claim needs, so that one command
     ['Namespace', systemNamespace],
     ['CustomResourceDefinition', 'etcdmembers.etcd-operator.cozystack.io'],
     ['CustomResourceDefinition', 'etcdquorums.etcd-operator.cozystack.io'],
+    ['CustomResourceDefinition', 'etcdrestores.etcd-operator.cozystack.io'],
     ['CustomResourceDefinition', 'etcdsnapshots.etcd-operator.cozystack.io'],
     ['CustomResourceDefinition', 'etcdsnapshotschedules.etcd-operator.cozystack.io'],
     ['CompositeResourceDefinition', 'etcdclusters.etcd-operator.cozystack.io'],

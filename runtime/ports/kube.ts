@@ -23,6 +23,7 @@ import type { StorageClass } from 'kubernetes-types/storage/v1.js';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import type { EtcdRestore } from '../../api/etcdrestore.gen.ts';
 import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import { GROUP, VERSION } from '../../api/names.ts';
@@ -67,6 +68,7 @@ export const resources = {
   etcdclusters: resource<EtcdCluster>(GROUP, VERSION, 'etcdclusters', 'EtcdCluster'),
   etcdmembers: resource<EtcdMember>(GROUP, VERSION, 'etcdmembers', 'EtcdMember'),
   etcdquorums: resource<EtcdQuorum>(GROUP, VERSION, 'etcdquorums', 'EtcdQuorum'),
+  etcdrestores: resource<EtcdRestore>(GROUP, VERSION, 'etcdrestores', 'EtcdRestore'),
   etcdsnapshots: resource<EtcdSnapshot>(GROUP, VERSION, 'etcdsnapshots', 'EtcdSnapshot'),
   etcdsnapshotschedules: resource<EtcdSnapshotSchedule>(
     GROUP,

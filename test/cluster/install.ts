@@ -18,7 +18,7 @@ export type Installed = { readonly runtimeImage: string; readonly functionPackag
 
 const definition = 'etcdclusters.etcd-operator.cozystack.io';
 const certificates = 'etcdcertificatesets.etcd-operator.cozystack.io';
-const ownKinds = ['etcdmembers', 'etcdquorums', 'etcdsnapshots', 'etcdsnapshotschedules'];
+const ownKinds = ['etcdmembers', 'etcdquorums', 'etcdrestores', 'etcdsnapshots', 'etcdsnapshotschedules'];
 
 /**
  * Builds what changed, brings it to the cluster and waits until a claim can be applied. Doing it again when nothing changed

@@ -658,6 +658,7 @@ describe('status', () => {
           'etcdclusters',
           'etcdmembers',
           'etcdquorums',
+          'etcdrestores',
           'etcdsnapshots',
           'etcdsnapshotschedules',
         ],

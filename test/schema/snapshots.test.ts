@@ -17,7 +17,7 @@ after(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-type Kind = 'EtcdSnapshot' | 'EtcdSnapshotSchedule' | 'EtcdCluster';
+type Kind = 'EtcdRestore' | 'EtcdSnapshot' | 'EtcdSnapshotSchedule' | 'EtcdCluster';
 const plural = (kind: Kind): string => `${kind.toLowerCase()}s`;
 
 const create = (kind: Kind, spec: object, name = `o${++numbered}`): Promise<Answer> =>
@@ -76,6 +76,38 @@ describe('EtcdSnapshot', () => {
 
   it('never changes, since another snapshot is another object', async () => {
     says(await change('EtcdSnapshot', spec, { destination: { pvc } }), /the spec of a snapshot cannot change/);
+  });
+});
+
+describe('EtcdRestore', () => {
+  const consent = { clusterID: '2f2d20ae9ae2fdb6', acceptDataLoss: true };
+  const spec = { clusterRef: { name: 'demo' }, source: { snapshotRef: { name: 'last' } }, ...consent };
+
+  it('takes an EtcdSnapshot by name, or what lies in a bucket or on a volume', async () => {
+    taken(await create('EtcdRestore', spec));
+    taken(await create('EtcdRestore', { ...spec, source: { s3: { ...s3, key: 'demo/last.db' } } }));
+    taken(await create('EtcdRestore', { ...spec, source: { pvc: { ...pvc, subPath: 'last.db' } } }));
+  });
+
+  it('takes exactly one source, and the exact object in a store', async () => {
+    says(await create('EtcdRestore', { ...spec, source: {} }), /exactly one of snapshotRef, s3 and pvc/);
+    says(
+      await create('EtcdRestore', { ...spec, source: { ...spec.source, pvc: { ...pvc, subPath: 'x' } } }),
+      /exactly one of snapshotRef, s3 and pvc/,
+    );
+    says(await create('EtcdRestore', { ...spec, source: { s3 } }), /key/);
+    says(await create('EtcdRestore', { ...spec, source: { s3: { ...s3, endpoint: 'x', key: 'k' } } }), /must be a URL/);
+  });
+
+  it('needs consent, and the ID of the cluster that it is given to', async () => {
+    says(await create('EtcdRestore', { ...spec, acceptDataLoss: false }), /acceptDataLoss must be true/);
+    says(await create('EtcdRestore', { ...spec, acceptDataLoss: undefined }), /acceptDataLoss/);
+    says(await create('EtcdRestore', { ...spec, clusterID: undefined }), /clusterID/);
+    says(await create('EtcdRestore', { ...spec, clusterID: 'demo' }), /must be the ID of the running cluster/);
+  });
+
+  it('never changes, since another restore is another object', async () => {
+    says(await change('EtcdRestore', spec, { clusterRef: { name: 'other' } }), /the spec of a restore cannot change/);
   });
 });
 
