@@ -3,9 +3,9 @@
  * the API server or etcd refuses comes back as a value.
  */
 import { randomUUID } from 'node:crypto';
-import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
+import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
-import type { EtcdMember, EtcdMemberResourceRef, EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
+import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import {
   ANNOTATIONS,
@@ -21,186 +21,44 @@ import {
 import type { Reason } from '../../api/reasons.ts';
 import { afterEnd, type EndOperation, emptiedStatus, isEmptied } from '../core/ending.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
-import type { Observed, SeenPod } from '../core/observed.ts';
+import type { SeenPod } from '../core/observed.ts';
 import type { Decision } from '../core/plan.ts';
-import { memberStatus, quorumStatus, type StepFault } from '../core/report.ts';
+import { memberStatus, type StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
 import { isStanding } from '../core/rules/standing.ts';
 import { classify, type Situation } from '../core/situation.ts';
 import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.ts';
 import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
-import { isFault, KubeFault, type KubeObject, type Resource, resources, type Stored } from '../ports/kube.ts';
+import { isFault, KubeFault, type KubeObject, resources, type Stored } from '../ports/kube.ts';
 import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
-import { mergeTo } from './status-patch.ts';
-import { type Cache, type ClusterName, FIELD_MANAGER, kinds, type World } from './world.ts';
+import { type ClusterName, FIELD_MANAGER, kinds, type World } from './world.ts';
+import {
+  ASKED_TO_GO,
+  changeQuorum,
+  claimSlot,
+  createOnce,
+  DONE,
+  deleteAll,
+  deleteObject,
+  deletePods,
+  keep,
+  type Outcome,
+  patchPod,
+  patchVolume,
+  REFUSALS,
+  raiseFloor,
+  reportedStatus,
+  retain,
+  type Scene,
+  writeMember,
+  writeQuorum,
+} from './writes.ts';
 
-export type Outcome =
-  /** Look again, at once where nothing else is said. */
-  | { readonly was: 'done'; readonly recheckMs?: number }
-  /** Nothing wrong, nothing done: look again after a moment. */
-  | { readonly was: 'early'; readonly recheckMs: number; readonly why: string }
-  /** Refused or failed; the pass reports it and backs off. */
-  | { readonly was: 'refused'; readonly fault: StepFault };
-
-const DONE: Outcome = { was: 'done' };
-/** A deletion shows only when the watch tells of it, and that wakes the pass; looking at once would only repeat it. */
-const ASKED_TO_GO: Outcome = { was: 'done', recheckMs: 200 };
 const EARLY_MS = 200;
-const DELETED_REMEMBERED = 2_000;
 const UNHEALTHY_MS = 1_000;
-
-export type Scene = {
-  readonly world: World;
-  readonly decision: Decision;
-  readonly seen: Observed;
-  readonly signal: AbortSignal;
-};
-
-/** Answers to our writes go into the cache, so that the next pass sees what this one did. */
-const keep = <T extends KubeObject>(cache: Cache<T>, object: Stored<T>): void => cache.observe(object);
-
-const patchPod = async (
-  { world, seen, signal }: Scene,
-  pod: ObjectName,
-  metadata: Record<string, unknown>,
-): Promise<void> => {
-  try {
-    keep(
-      world.caches.pods,
-      await world.kube.mergePatch<Pod>(
-        { resource: resources.pods, namespace: seen.namespace, name: pod.name },
-        { metadata: { uid: pod.uid, ...metadata } },
-        { signal, fieldManager: FIELD_MANAGER },
-      ),
-    );
-  } catch (error) {
-    // Gone: the next pass sees that.
-    if (!isFault(error, 'NotFound')) throw error;
-  }
-};
-
-/** False where there is no such volume. A write that did not happen for any other reason is told by a fault. */
-const patchVolume = async (
-  { world, seen, signal }: Scene,
-  name: string,
-  metadata: Record<string, unknown>,
-): Promise<boolean> => {
-  try {
-    keep(
-      world.caches.volumes,
-      await world.kube.mergePatch<PersistentVolumeClaim>(
-        { resource: resources.persistentvolumeclaims, namespace: seen.namespace, name },
-        { metadata },
-        { signal, fieldManager: FIELD_MANAGER },
-      ),
-    );
-    return true;
-  } catch (error) {
-    if (!isFault(error, 'NotFound')) throw error;
-    return false;
-  }
-};
-
-/** Notes on the volume how far its member had come, before it stops or starts; a floor only ever rises. */
-const raiseFloor = async (scene: Scene, volume: string): Promise<void> => {
-  const highest = scene.world.revisions.get(volume);
-  const present = scene.seen.members.flatMap(({ volumes }) => volumes).find(({ name }) => name === volume);
-  if (highest === undefined || present === undefined || highest <= (present.revisionFloor ?? -1n)) return;
-  if (present.memberID === undefined) return;
-  await patchVolume(scene, volume, { uid: present.uid, annotations: { [ANNOTATIONS.revisionFloor]: String(highest) } });
-};
-
-const deleteObject = async (
-  { world, seen, signal }: Scene,
-  resource: Resource,
-  { name, uid }: ObjectName,
-): Promise<void> => {
-  const done = await world.kube.delete({ resource, namespace: seen.namespace, name }, { uid, signal });
-  if (done === 'conflict') return;
-  world.deleted.add(uid);
-  // In order of insertion: the oldest are those of which every watch has told long ago.
-  for (const old of world.deleted) {
-    if (world.deleted.size <= DELETED_REMEMBERED) break;
-    world.deleted.delete(old);
-  }
-};
-
-export const deleteAll = async (scene: Scene, resource: Resource, objects: readonly ObjectName[]): Promise<void> => {
-  await Promise.all(objects.map((object) => deleteObject(scene, resource, object)));
-};
-
-/**
- * Replaces the quorum's status as a whole. The resource version makes it a compare-and-swap: an attempt or an operation
- * is recorded by exactly one process, and on top of what it has seen.
- */
-export const writeQuorum = async (
-  { world, seen, signal }: Pick<Scene, 'world' | 'seen' | 'signal'>,
-  status: EtcdQuorumStatus,
-): Promise<void> => {
-  const stored = world.caches.quorums.get(seen.namespace, seen.cluster);
-  if (stored === undefined) throw new KubeFault('NotFound', `EtcdQuorum ${seen.namespace}/${seen.cluster} is gone`);
-  keep(
-    world.caches.quorums,
-    await world.kube.mergePatch<EtcdQuorum>(
-      { resource: kinds.quorums, namespace: seen.namespace, name: seen.cluster },
-      {
-        // The version that was decided on, not the one that happens to be at hand by now.
-        metadata: {
-          uid: stored.metadata.uid,
-          resourceVersion: seen.quorum?.resourceVersion ?? stored.metadata.resourceVersion,
-        },
-        status: mergeTo(stored.status ?? {}, status),
-      },
-      { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
-    ),
-  );
-};
-
-export const writeMember = async (
-  { world, seen, signal }: Pick<Scene, 'world' | 'seen' | 'signal'>,
-  member: ObjectName,
-  status: EtcdMemberStatus,
-): Promise<void> => {
-  const stored = world.caches.members.get(seen.namespace, member.name);
-  if (stored === undefined || stored.metadata.uid !== member.uid) return;
-  try {
-    keep(
-      world.caches.members,
-      await world.kube.mergePatch<EtcdMember>(
-        { resource: kinds.members, namespace: seen.namespace, name: member.name },
-        {
-          // The status endpoint of a custom kind does not look at the UID: without the version, the status of a deleted
-          // member would land on the one that Crossplane has made again under its name.
-          metadata: { uid: member.uid, resourceVersion: stored.metadata.resourceVersion },
-          status: mergeTo(stored.status ?? {}, status),
-        },
-        { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
-      ),
-    );
-  } catch (error) {
-    if (!isFault(error, 'NotFound')) throw error;
-  }
-};
-
-/** Fields to write; undefined takes one away. */
-type QuorumChange = { readonly [Field in keyof EtcdQuorumStatus]?: EtcdQuorumStatus[Field] | undefined };
-
-/** What is to be said once the step is taken goes into the same write: said afterwards, it would cost another one. */
-const reportedStatus = (decision: Decision, situation: Situation, change: QuorumChange): EtcdQuorumStatus => {
-  const { quorum } = situation;
-  const written = (status: QuorumChange): EtcdQuorumStatus =>
-    Object.fromEntries(Object.entries(status).filter(([, value]) => value !== undefined));
-  if (quorum === undefined) return written(change);
-  const changed = written({ ...quorum.status, ...change });
-  const said = quorumStatus({ ...decision, situation: { ...situation, quorum: { ...quorum, status: changed } } });
-  return written({ ...(said?.status ?? changed), ...change });
-};
-
-export const changeQuorum = (scene: Scene, change: QuorumChange): Promise<void> =>
-  writeQuorum(scene, reportedStatus(scene.decision, scene.decision.situation, change));
 
 const begun = ({ world, seen }: Scene, s: Situation, step: BeginOperation): Partial<EtcdQuorumStatus> => ({
   operation: {
@@ -215,50 +73,6 @@ const begun = ({ world, seen }: Scene, s: Situation, step: BeginOperation): Part
   },
   ...(step.cause === undefined ? {} : { repairs: withRepair(s, step.target, step.cause) }),
 });
-
-/** Finalizer, references and the claim's UID in one apply, by UID: before anything exists that would need them. */
-export const claimSlot = async (
-  scene: Scene,
-  member: ObjectName,
-  refs: readonly EtcdMemberResourceRef[],
-): Promise<void> => {
-  const { world, seen, signal, decision } = scene;
-  const clusterUID =
-    decision.situation.quorum?.controllerUID ?? seen.members.find(({ name }) => name === member.name)?.firstClaim;
-  keep(
-    world.caches.members,
-    await world.kube.apply<EtcdMember>(
-      kinds.members,
-      {
-        apiVersion: API_VERSION,
-        kind: 'EtcdMember',
-        metadata: {
-          name: member.name,
-          namespace: seen.namespace,
-          uid: member.uid,
-          finalizers: [MEMBER_FINALIZER],
-          ...(clusterUID === undefined ? {} : { annotations: { [ANNOTATIONS.clusterUID]: clusterUID } }),
-        },
-        spec: { resourceRefs: [...refs] },
-      } as unknown as EtcdMember,
-      { fieldManager: FIELD_MANAGER, force: true, signal },
-    ),
-  );
-};
-
-export const createOnce = async <T extends KubeObject>(
-  { world, signal }: Scene,
-  resource: Resource<T>,
-  cache: Cache<T>,
-  object: T,
-): Promise<void> => {
-  try {
-    keep(cache, await world.kube.create(resource, object, { signal, fieldManager: FIELD_MANAGER }));
-  } catch (error) {
-    // Names are never reused: what stands there is what an earlier try of this very step made.
-    if (!isFault(error, 'AlreadyExists')) throw error;
-  }
-};
 
 /** The person's mark has been heeded. */
 const forgetRetry = async ({ world, seen, signal }: Scene, member: ObjectName): Promise<void> => {
@@ -275,8 +89,6 @@ const forgetRetry = async ({ world, seen, signal }: Scene, member: ObjectName): 
     if (!isFault(error, 'NotFound')) throw error;
   }
 };
-
-export const REFUSALS = ['Invalid', 'Forbidden', 'BadRequest'] as const;
 
 const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | undefined> => {
   const { world, seen, decision } = scene;
@@ -566,13 +378,6 @@ const dropFinalizer = async (
   }
 };
 
-export const retain = (scene: Scene, { name, uid }: ObjectName): Promise<boolean> =>
-  // Without the label nothing of ours will ever touch it again, nor take it for a volume of a later cluster.
-  patchVolume(scene, name, {
-    uid,
-    labels: { [LABELS.cluster]: null, [LABELS.retained]: scene.seen.cluster },
-  });
-
 const teardown = async (scene: Scene, step: Extract<Step, { do: 'Teardown' }>): Promise<void> => {
   await deleteAll(scene, resources.pods, step.pods);
   await Promise.all(
@@ -582,15 +387,6 @@ const teardown = async (scene: Scene, step: Extract<Step, { do: 'Teardown' }>): 
   );
   if (step.budget !== undefined) await deleteObject(scene, resources.poddisruptionbudgets, step.budget);
   for (const member of step.release) await releaseMember(scene, member);
-};
-
-export const deletePods = async (scene: Scene, pods: readonly ObjectName[]): Promise<void> => {
-  await Promise.all(
-    pods.map(async (pod) => {
-      await raiseFloor(scene, pod.name);
-      await deleteObject(scene, resources.pods, pod);
-    }),
-  );
 };
 
 const growVolumes = async (

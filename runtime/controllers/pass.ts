@@ -7,11 +7,12 @@ import type { Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { isFault, KubeFault } from '../ports/kube.ts';
 import type { FinishedSpan } from '../ports/tracing.ts';
-import { act, type Outcome, writeMember, writeQuorum } from './act.ts';
+import { act } from './act.ts';
 import { type ChangeEnd, createChangeTrail } from './change-trail.ts';
 import { observe } from './observe.ts';
 import { errorType, recordingCalls } from './recorded-calls.ts';
 import { type About, type ClusterName, clusterKey, type World } from './world.ts';
+import { type Outcome, writeMember, writeQuorum } from './writes.ts';
 
 export type PassResult = {
   readonly decision: Decision;

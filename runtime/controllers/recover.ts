@@ -1,23 +1,23 @@
 /** Carries out the steps of a recovery from lost quorum. */
 import { randomUUID } from 'node:crypto';
 import { incarnationName, LABELS } from '../../api/names.ts';
-import { incarnationRefs, memberVolume } from '../core/member-pod.ts';
-import { type SeedSource, seedPod, seedPodName } from '../core/seeding.ts';
-import type { ObjectName, Step } from '../core/steps.ts';
+import { incarnationRefs } from '../core/member-pod.ts';
+import { seedPodName } from '../core/seeding.ts';
+import type { Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
-import { isFault, resources } from '../ports/kube.ts';
+import { resources } from '../ports/kube.ts';
+import { seed } from './seed.ts';
 import {
+  ASKED_TO_GO,
   changeQuorum,
   claimSlot,
-  createOnce,
+  DONE,
   deleteAll,
   deletePods,
   type Outcome,
-  REFUSALS,
   retain,
   type Scene,
-} from './act.ts';
-import { templateHash } from './observe.ts';
+} from './writes.ts';
 
 export type RecoveryStep = Extract<
   Step,
@@ -26,8 +26,6 @@ export type RecoveryStep = Extract<
   }
 >;
 
-const DONE: Outcome = { was: 'done' };
-const ASKED_TO_GO: Outcome = { was: 'done', recheckMs: 200 };
 const EARLY_MS = 1_000;
 /** As many as anybody will look back at, and as the record has room for. */
 const REMEMBERED = 8;
@@ -57,70 +55,6 @@ const advance = async (scene: Scene, step: Extract<Step, { do: 'AdvanceRecovery'
       },
     },
   });
-  return DONE;
-};
-
-export type SeedOf = {
-  readonly member: ObjectName;
-  readonly incarnation: string;
-  readonly clusterToken: string;
-  readonly source: SeedSource;
-};
-
-/** References, then the volume, then the Pod that fills it. */
-export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
-  const { world, seen, decision } = scene;
-  const { quorum } = decision.situation;
-  const member = seen.members.find(({ uid }) => uid === step.member.uid);
-  const { agentImage } = world;
-  if (member === undefined) return DONE;
-  if (agentImage === undefined) {
-    return {
-      was: 'refused',
-      fault: {
-        reason: 'RecoveryRefused',
-        message: 'this runtime does not know its own image: start it with --agent-image',
-      },
-    };
-  }
-  const { name, spec } = member;
-  const clusterUID = quorum?.controllerUID;
-  const refs = incarnationRefs({ member: name, token: step.incarnation, spec });
-  await claimSlot(scene, step.member, [
-    ...refs,
-    { apiVersion: 'v1', kind: 'Pod', name: seedPodName(name, step.incarnation) },
-  ]);
-  try {
-    const volume = memberVolume({
-      namespace: seen.namespace,
-      member: name,
-      spec,
-      templateHash: templateHash(spec),
-      restartHash: member.restartHash,
-      token: step.incarnation,
-      config: '',
-      clusterUID,
-    });
-    if (volume !== undefined) {
-      await createOnce(scene, resources.persistentvolumeclaims, world.caches.volumes, volume);
-    }
-    const { auth } = quorum?.spec ?? {};
-    const pod = seedPod({
-      namespace: seen.namespace,
-      member: name,
-      spec,
-      token: step.incarnation,
-      clusterToken: step.clusterToken,
-      source: step.source,
-      credentials: auth?.enabled === true ? auth.rootCredentialsSecretName : undefined,
-      agentImage,
-      clusterUID,
-    });
-    await createOnce(scene, resources.pods, world.caches.pods, pod);
-  } catch (error) {
-    if (!isFault(error, ...REFUSALS)) throw error;
-    return { was: 'refused', fault: { reason: 'PodRefused', message: error.message } };
-  }
   return DONE;
 };
 

@@ -3,16 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { incarnationRefs } from '../core/member-pod.ts';
 import type { Step } from '../core/steps.ts';
 import { resources } from '../ports/kube.ts';
-import { changeQuorum, claimSlot, deleteAll, type Outcome, type Scene } from './act.ts';
-import { seed } from './recover.ts';
+import { seed } from './seed.ts';
+import { ASKED_TO_GO, changeQuorum, claimSlot, DONE, deleteAll, type Outcome, type Scene } from './writes.ts';
 
 export type RestoreStep = Extract<
   Step,
   { do: 'BeginRestore' | 'SeedFromSnapshot' | 'AdvanceRestore' | 'CompleteRestore' | 'AbandonRestore' }
 >;
-
-const DONE: Outcome = { was: 'done' };
-const ASKED_TO_GO: Outcome = { was: 'done', recheckMs: 200 };
 
 const complete = async (scene: Scene, step: Extract<Step, { do: 'CompleteRestore' }>): Promise<void> => {
   const { seen, decision } = scene;
