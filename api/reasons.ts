@@ -145,9 +145,11 @@ export const REASONS = {
   SnapshotStored: 'The snapshot is stored, verified and has its manifest. Nothing to do.',
   SnapshotRunning: 'The snapshot is being taken. Wait; progress stands in the status.',
   SnapshotJobWaiting: 'The Pod of the Job does not start. Read the message.',
+  SnapshotMissing: 'There is no such stored snapshot. Name another one, or correct bucket, key or path.',
+  SnapshotTooNew: 'The snapshot is of a newer etcd than is to start on it. Set spec.version as the message says.',
   SnapshotFailed: 'The snapshot failed. Read the message, mend the cause, and make another EtcdSnapshot.',
   SnapshotDamaged:
-    'The database was damaged on its way or in the member. Take another; if that repeats, replace the member it came from.',
+    'The database was damaged on its way, in the member or in the store, and is not used. Name or take another; if that repeats, replace the member it came from.',
   NoSnapshotSource: 'No member can be asked for its database. See the conditions of the EtcdCluster.',
   ClusterNotFound: 'There is no such EtcdCluster in this namespace. Correct spec.clusterRef.',
   ClusterPaused: 'A paused cluster serves nobody. Raise replicas, then the snapshot is taken.',
@@ -161,8 +163,10 @@ export const REASONS = {
   BackupFailed: 'The last snapshot failed. Read the message and mend the cause; the next one is taken at its time.',
   BackupOverdue:
     'The last good snapshot is older than two intervals. See the conditions of the EtcdCluster and of its snapshots.',
-  StoreAccessDenied: 'The store refuses the credentials. Correct the Secret, then make another EtcdSnapshot.',
-  StoreMissing: 'The bucket or volume does not exist. Create it, then make another EtcdSnapshot.',
+  StoreAccessDenied:
+    'The store refuses the credentials. Correct the Secret. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
+  StoreMissing:
+    'The bucket or volume does not exist. Create it. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
   StoreKeyTaken: 'Another snapshot lies under the key. Choose another prefix.',
   StoreFull: 'The store is full. Enlarge it or delete old snapshots.',
   StoreClockSkew: 'The store refuses the time of the node. Set its clock.',

@@ -45,9 +45,9 @@ const stored = async (bytes: Buffer, change?: Partial<SnapshotManifest> | 'none'
   return key;
 };
 
-const fetched = async (key: string, version = '3.6.16') => {
+const fetched = async (key: string, version = '3.6.16', known: { sha256?: string } = {}) => {
   const work = join(folder, `work-${key}`);
-  const order = { source: { pvc: { claimName: 'backups', subPath: key } }, version };
+  const order = { source: { pvc: { claimName: 'backups', subPath: key } }, version, ...known };
   try {
     return { result: await fetchSnapshot(order, store, work), left: await readdir(work), work };
   } catch (error) {
@@ -63,6 +63,7 @@ describe('a snapshot that is fetched to be restored', () => {
       revision: '77',
       version: '3.6.16',
       clusterID: 'cdf8',
+      takenAt: '2026-11-30T12:00:00Z',
       sha256: digest(bytes),
       snapshotBytes: bytes.length,
     });
@@ -80,9 +81,21 @@ describe('a snapshot that is fetched to be restored', () => {
     flipped[700] = (flipped[700] ?? 0) ^ 1;
     const swapped = database(10);
     const cases: [string, string, RegExp][] = [
-      ['one bit', await stored(flipped, { sha256: digest(bytes) }), /its own digest says/],
-      ['another database', await stored(swapped, { sha256: digest(bytes) }), /its manifest says .* altered/],
-      ['cut short', await stored(bytes.subarray(0, 2_000), { sizeBytes: String(bytes.length) }), /altered or cut/],
+      [
+        'one bit',
+        await stored(flipped, { sha256: digest(bytes) }),
+        /^Unrestorable: SnapshotDamaged: .*its own digest says/,
+      ],
+      [
+        'another database',
+        await stored(swapped, { sha256: digest(bytes) }),
+        /SnapshotDamaged: .*its manifest says .* altered/,
+      ],
+      [
+        'cut short',
+        await stored(bytes.subarray(0, 2_000), { sizeBytes: String(bytes.length) }),
+        /SnapshotDamaged: .*altered or cut/,
+      ],
       ['nothing there', 'absent.db', /NotFound: restore pvc:\/\/backups\/absent.db/],
     ];
     for (const [what, key, words] of cases) {
@@ -90,6 +103,19 @@ describe('a snapshot that is fetched to be restored', () => {
       assert.match(error ?? 'no error', words, what);
       assert.deepEqual(left, [], what);
     }
+  });
+
+  test('is refused where it is another one than its EtcdSnapshot recorded, though manifest and data agree', async () => {
+    const key = await stored(database(4));
+    const { error, left } = await fetched(key, '3.6.16', { sha256: 'b'.repeat(64) });
+    assert.match(error ?? 'no error', /SnapshotDamaged: .*its EtcdSnapshot says bbbb/);
+    assert.deepEqual(left, []);
+  });
+
+  test('with a manifest that cannot be read is refused', async () => {
+    const key = await stored(database(4));
+    await writeFile(join(folder, manifestKey(key)), '{');
+    assert.match((await fetched(key)).error ?? 'no error', /SnapshotDamaged: .*not JSON/);
   });
 
   test('of a newer minor version is not given to an older etcd, and says which version reads it', async () => {

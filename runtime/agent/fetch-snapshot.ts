@@ -2,22 +2,29 @@
 import { mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RESTORE_ORDER } from '../core/seeding.ts';
-import { manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
+import { ManifestUnreadable, manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
 import { keyIn, type StoreLocation } from '../core/snapshots/store-access.ts';
 import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
 import { openStore } from './open-store.ts';
 import { saveDatabase } from './saved-snapshot.ts';
 import { readManifest } from './take-snapshot.ts';
+import { DatabaseDamaged } from './verified-database.ts';
 
 export type FetchOrder = {
   readonly source: StoreLocation;
   /** The etcd version that is to start on it, `3.6.16`. */
   readonly version: string;
+  /** What the stored bytes are known to hash to, whatever the manifest that lies beside them says. */
+  readonly sha256?: string;
 };
 
-/** The snapshot must not be restored: what it is, and what to do. */
+/** The snapshot must not be restored: why in one word, as the runtime reads it, then what it is and what to do. */
 export class Unrestorable extends Error {
   override readonly name = 'Unrestorable';
+
+  constructor(reason: 'SnapshotDamaged' | 'SnapshotTooNew' | 'VolumeTooSmall' | 'NotFound', message: string) {
+    super(`${reason}: ${message}`);
+  }
 }
 
 export type Fetched = {
@@ -25,6 +32,7 @@ export type Fetched = {
   readonly revision: string;
   readonly version: string | undefined;
   readonly clusterID: string | undefined;
+  readonly takenAt: string | undefined;
   readonly sha256: string;
   readonly snapshotBytes: number;
 };
@@ -41,26 +49,47 @@ const isNewer = (a: string, b: string): boolean => {
   return majorA > majorB || (majorA === majorB && minorA > minorB);
 };
 
-const manifestOf = async (store: SnapshotStore, key: string): Promise<SnapshotManifest | undefined> =>
-  (await store.find(manifestKey(key))) === undefined ? undefined : readManifest(store, key);
+const manifestOf = async (store: SnapshotStore, key: string): Promise<SnapshotManifest | undefined> => {
+  if ((await store.find(manifestKey(key))) === undefined) return undefined;
+  try {
+    return await readManifest(store, key);
+  } catch (error) {
+    if (!(error instanceof ManifestUnreadable)) throw error;
+    throw new Unrestorable('SnapshotDamaged', `${store.uri(manifestKey(key))}: ${error.message}`);
+  }
+};
+
+/** What is not there: the answer to a question about an object has no body to say so, that to reading it has. */
+const absence = async (store: SnapshotStore, key: string): Promise<StoreFault> => {
+  try {
+    for await (const _ of store.read(key)) break;
+  } catch (error) {
+    if (!(error instanceof StoreFault)) throw error;
+    if (error.reason !== 'NotFound') return error;
+  }
+  return new StoreFault('NotFound', `restore ${store.uri(key)}`, 'there is no such object');
+};
 
 /** Throws {@link Unrestorable} or a {@link StoreFault}; nothing bears the name `snapshot.db` before all of it was checked. */
 export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, work: string): Promise<Fetched> => {
   const key = keyIn(order.source);
-  if (key === undefined || key === '') throw new Unrestorable('the source names no object; give its exact key or path');
+  if (key === undefined || key === '')
+    throw new Unrestorable('NotFound', 'the source names no object; give its exact key or path');
   await mkdir(work, { recursive: true, mode: 0o700 });
   await rm(join(work, 'restored'), { recursive: true, force: true });
   const stored = await store.find(key);
-  if (stored === undefined) throw new StoreFault('NotFound', `restore ${store.uri(key)}`, 'there is no such object');
+  if (stored === undefined) throw await absence(store, key);
   const manifest = await manifestOf(store, key);
   if (manifest !== undefined) {
     if (String(stored.sizeBytes) !== manifest.sizeBytes) {
       throw new Unrestorable(
+        'SnapshotDamaged',
         `${store.uri(key)} has ${stored.sizeBytes} bytes, its manifest says ${manifest.sizeBytes}: it was altered or cut; take another snapshot`,
       );
     }
     if (isNewer(manifest.etcdVersion, order.version)) {
       throw new Unrestorable(
+        'SnapshotTooNew',
         `${store.uri(key)} was taken from etcd ${manifest.etcdVersion} and cannot be read by ${order.version}: set spec.version to ${manifest.etcdVersion}`,
       );
     }
@@ -69,20 +98,32 @@ export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, wor
   const needed = 2 * Number(stored.sizeBytes);
   if (bavail * bsize < needed) {
     throw new Unrestorable(
+      'VolumeTooSmall',
       `the new volume has ${bavail * bsize} bytes free, ${needed} are needed for the snapshot and the restored data: raise spec.storage.size`,
     );
   }
 
+  const promises = [
+    ['its manifest', manifest?.sha256],
+    ['its EtcdSnapshot', order.sha256],
+  ] as const;
   const saved = await saveDatabase(store.read(key), join(work, 'snapshot.db'), ({ sha256 }) => {
-    if (manifest === undefined || sha256 === manifest.sha256) return;
-    throw new Unrestorable(
-      `${store.uri(key)} has SHA-256 ${sha256}, its manifest says ${manifest.sha256}: it was altered; take another snapshot`,
-    );
+    for (const [who, promised] of promises) {
+      if (promised === undefined || promised === sha256) continue;
+      throw new Unrestorable(
+        'SnapshotDamaged',
+        `${store.uri(key)} has SHA-256 ${sha256}, ${who} says ${promised}: it was altered; take another snapshot`,
+      );
+    }
+  }).catch((error: unknown) => {
+    if (!(error instanceof DatabaseDamaged)) throw error;
+    throw new Unrestorable('SnapshotDamaged', `${store.uri(key)}: ${error.message}`);
   });
   return {
     revision: manifest?.revision ?? '0',
     version: manifest?.etcdVersion,
     clusterID: manifest?.clusterID,
+    takenAt: manifest?.takenAt,
     ...saved,
   };
 };

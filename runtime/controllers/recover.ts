@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { incarnationName, LABELS } from '../../api/names.ts';
 import { incarnationRefs } from '../core/member-pod.ts';
-import { seedPodName } from '../core/seeding.ts';
+import { REVISION_BUMP, seedPodName } from '../core/seeding.ts';
 import type { Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { resources } from '../ports/kube.ts';
@@ -179,7 +179,11 @@ export const recover = async (scene: Scene, step: RecoveryStep): Promise<Outcome
     case 'AdvanceRecovery':
       return advance(scene, step);
     case 'Seed':
-      return seed(scene, { ...step, source: { from: 'survivor', volume: step.source, clusterID: step.clusterID } });
+      return seed(scene, {
+        ...step,
+        source: { from: 'survivor', volume: step.source, clusterID: step.clusterID },
+        bump: REVISION_BUMP,
+      });
     case 'CompleteRecovery':
       await complete(scene, step);
       return DONE;

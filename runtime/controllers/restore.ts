@@ -1,6 +1,7 @@
 /** Carries out the steps of a cluster that begins with the data of a snapshot. */
 import { randomUUID } from 'node:crypto';
 import { incarnationRefs } from '../core/member-pod.ts';
+import { REVISION_BUMP } from '../core/seeding.ts';
 import type { Step } from '../core/steps.ts';
 import { resources } from '../ports/kube.ts';
 import { seed } from './seed.ts';
@@ -53,7 +54,7 @@ export const restore = async (scene: Scene, step: RestoreStep): Promise<Outcome>
       });
       return DONE;
     case 'SeedFromSnapshot':
-      return seed(scene, { ...step, source: { from: 'snapshot', location: step.location } });
+      return seed(scene, { ...step, source: { from: 'snapshot', location: step.location }, bump: REVISION_BUMP });
     case 'AdvanceRestore':
       if (operation?.recovery === undefined) return DONE;
       await changeQuorum(scene, {

@@ -11,6 +11,7 @@ export type SeedOf = {
   readonly incarnation: string;
   readonly clusterToken: string;
   readonly source: SeedSource;
+  readonly bump: bigint;
 };
 
 /** References, then the volume, then the Pod that fills it. */
@@ -58,6 +59,7 @@ export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
       token: step.incarnation,
       clusterToken: step.clusterToken,
       source: step.source,
+      bump: step.bump,
       credentials: auth?.enabled === true ? auth.rootCredentialsSecretName : undefined,
       agentImage,
       clusterUID,

@@ -27,6 +27,13 @@ export const AGENT = ['/usr/local/bin/node', '/opt/etcd-operator/lib/agent.mjs']
  */
 export const REVISION_BUMP = 1_000_000_000n;
 
+/**
+ * What to add to data that ends at `revision` where `known` is the last revision that anybody is known to have seen: an old
+ * snapshot of a busy cluster may be further behind than {@link REVISION_BUMP}.
+ */
+export const bumpOver = (known: bigint | undefined, revision: bigint): bigint =>
+  REVISION_BUMP + (known !== undefined && known > revision ? known - revision : 0n);
+
 export type SeedSource =
   | {
       readonly from: 'survivor';
@@ -35,7 +42,12 @@ export type SeedSource =
       /** The cluster that its data must be of. */
       readonly clusterID: string;
     }
-  | { readonly from: 'snapshot'; readonly location: StoreLocation };
+  | {
+      readonly from: 'snapshot';
+      readonly location: StoreLocation;
+      /** Of the stored bytes, where somebody recorded it beside the manifest that lies with them. */
+      readonly sha256?: string | undefined;
+    };
 
 export type Seeding = {
   readonly namespace: string;
@@ -46,6 +58,8 @@ export type Seeding = {
   /** etcd's initial-cluster-token of the cluster that begins here; a new one, so that its ID is new. */
   readonly clusterToken: string;
   readonly source: SeedSource;
+  /** See {@link bumpOver}. */
+  readonly bump: bigint;
   /** Secret with root's password, where etcd asks even the operator to log in. */
   readonly credentials: string | undefined;
   readonly agentImage: string;
@@ -126,7 +140,8 @@ const fromSnapshot = (
   { agent }: { readonly agent: Agent },
 ): Filled => {
   const store = storeAccess(source.location, true);
-  const order = { source: source.location, version: spec.version };
+  const { location, sha256 } = source;
+  const order = { source: location, version: spec.version, ...(sha256 === undefined ? {} : { sha256 }) };
   return {
     steps: [
       {
@@ -208,7 +223,7 @@ export const seedPod = (of: Seeding): Pod => {
           `--initial-cluster=${name}=${url}`,
           `--initial-advertise-peer-urls=${url}`,
           `--initial-cluster-token=${of.clusterToken}`,
-          `--bump-revision=${REVISION_BUMP}`,
+          `--bump-revision=${of.bump}`,
           '--mark-compacted',
         ]),
       ],
@@ -225,6 +240,8 @@ export type SeedReport = {
   /** SHA-256 of the snapshot, as verified when it was saved. */
   readonly sha256: string;
   readonly snapshotBytes: number;
+  /** RFC 3339, of a stored snapshot. */
+  readonly takenAt?: string;
 };
 
 /** Undefined where these are not the words of an agent that has done its work. */
@@ -236,12 +253,12 @@ export const seedReport = (message: string): SeedReport | undefined => {
     return undefined;
   }
   if (typeof said !== 'object' || said === null) return undefined;
-  const { revision, sha256, snapshotBytes } = said as Record<string, unknown>;
+  const { revision, sha256, snapshotBytes, takenAt } = said as Record<string, unknown>;
   return typeof revision === 'string' &&
     /^\d+$/.test(revision) &&
     typeof sha256 === 'string' &&
     /^[0-9a-f]{64}$/.test(sha256) &&
     typeof snapshotBytes === 'number'
-    ? { revision: BigInt(revision), sha256, snapshotBytes }
+    ? { revision: BigInt(revision), sha256, snapshotBytes, ...(typeof takenAt === 'string' ? { takenAt } : {}) }
     : undefined;
 };

@@ -82,6 +82,7 @@ for (const version of VERSIONS) {
       token: 'ddddd',
       clusterToken: 'recovered',
       source: { from: 'survivor', volume: survivor, clusterID: before.clusterId },
+      bump: REVISION_BUMP,
       credentials: undefined,
       agentImage: 'agent',
       clusterUID: undefined,

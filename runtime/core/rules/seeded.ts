@@ -2,6 +2,7 @@
 import type { Reason } from '../../../api/reasons.ts';
 import type { EtcdMemberStatus } from '../../ports/etcd.ts';
 import { settledConfig } from '../member-config.ts';
+import { seedFailure } from '../seed-failures.ts';
 import { type SeedReport, seedPodName, seedReport } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
@@ -29,13 +30,14 @@ export const filled = (s: Situation, of: Seeded, words: SeedWords, make: Step): 
   const trouble = seed.seed?.trouble ?? seed.unschedulable;
   if (isTerminal(seed)) {
     const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}`;
+    const reason = seedFailure(trouble);
     return s.seen.now - seed.createdAt < SEED_AGAIN_MS
-      ? wait('SeedingFailed', why, RETRY_MS)
-      : { do: 'DeletePods', reason: 'SeedingFailed', why, pods: [named(seed)] };
+      ? wait(reason, why, RETRY_MS)
+      : { do: 'DeletePods', reason, why, pods: [named(seed)] };
   }
   return trouble === undefined
     ? wait(words.reason, words.filling, RETRY_MS)
-    : wait('SeedingFailed', `Pod ${seed.name}: ${trouble}`, RETRY_MS);
+    : wait(seedFailure(trouble), `Pod ${seed.name}: ${trouble}`, RETRY_MS);
 };
 
 /** What the member answers once it leads itself on what was filled in; else the step to take, `lost` if its volume went. */
