@@ -52,6 +52,10 @@ export type EtcdClusterTlsPeerCertManagerIssuerRefKind = 'Issuer' | 'ClusterIssu
  */
 export type EtcdClusterTlsPeerCertManagerPrivateKeyAlgorithm = 'ECDSA' | 'RSA';
 export type EtcdClusterCrossplaneCompositionUpdatePolicy = 'Automatic' | 'Manual';
+/**
+ * What it found.
+ */
+export type EtcdClusterBackupsLastProofResult = 'Passed' | 'Failed' | 'Blocked';
 
 /**
  * EtcdCluster is an etcd cluster, and the one object a person writes: applying it makes the cluster, changing it changes the running cluster, deleting it takes the cluster away.
@@ -93,6 +97,15 @@ export interface EtcdClusterBackupRetention {
    * The oldest go while all together are larger: bytes, or with Ki, Mi, Gi, Ti.
    */
   maxTotalSize?: string;
+}
+/**
+ * Whether snapshots are proven by restoring them into an etcd that is thrown away, and comparing that with what was taken. Absent: only where somebody asks for it.
+ */
+export interface EtcdClusterBackupProof {
+  /**
+   * One of so many snapshots is proven, the first one too; 1 proves every one.
+   */
+  every: number;
 }
 /**
  * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
@@ -224,6 +237,10 @@ export interface EtcdClusterBackup {
    * Which stored snapshots stay, among those that this schedule made of this very cluster. What any keep rule keeps stays; without one everything does. Age and total size then bound it. The newest is never removed.
    */
   retention?: EtcdClusterBackupRetention;
+  /**
+   * Whether snapshots are proven by restoring them into an etcd that is thrown away, and comparing that with what was taken. Absent: only where somebody asks for it.
+   */
+  proof?: EtcdClusterBackupProof;
   /**
    * Where the snapshot is stored.
    */
@@ -774,6 +791,31 @@ export interface EtcdClusterSpec {
   crossplane?: EtcdClusterCrossplane;
 }
 /**
+ * How the snapshots of spec.backup fare; the condition BackupHealthy judges it.
+ */
+export interface EtcdClusterBackups {
+  /**
+   * The EtcdSnapshot that was last begun.
+   */
+  lastSnapshot?: string;
+  /**
+   * When the last complete snapshot was taken.
+   */
+  lastSuccessfulTime?: string;
+  /**
+   * When a proof last ended.
+   */
+  lastProofTime?: string;
+  /**
+   * What it found.
+   */
+  lastProofResult?: EtcdClusterBackupsLastProofResult;
+  /**
+   * When a proof last passed.
+   */
+  lastProvenTime?: string;
+}
+/**
  * What an application needs to be a client of this cluster, as names of objects beside it.
  */
 export interface EtcdClusterConnection {
@@ -838,6 +880,10 @@ export interface EtcdClusterStatus {
    * Members that etcd lists as learners, which do not vote yet.
    */
   learners?: number;
+  /**
+   * How the snapshots of spec.backup fare; the condition BackupHealthy judges it.
+   */
+  backups?: EtcdClusterBackups;
   /**
    * What an application needs to be a client of this cluster, as names of objects beside it.
    */

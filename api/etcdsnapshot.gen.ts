@@ -15,12 +15,16 @@ export type EtcdSnapshotDestinationS3ServerSideEncryptionMode = 'AES256' | 'aws:
  */
 export type EtcdSnapshotPhase = 'Pending' | 'Started' | 'Complete' | 'Failed';
 /**
+ * Passed: it can be restored and is what it was. Failed: what is stored is not what was taken. Blocked: that could not be found out.
+ */
+export type EtcdSnapshotProofResult = 'Passed' | 'Failed' | 'Blocked';
+/**
  * True, False or Unknown.
  */
 export type EtcdSnapshotConditionStatus = 'True' | 'False' | 'Unknown';
 
 /**
- * EtcdSnapshot asks for one snapshot of an EtcdCluster of its namespace and records what became of it. Its spec cannot change: another snapshot is another object. Deleting it deletes no stored data.
+ * EtcdSnapshot asks for one snapshot of an EtcdCluster of its namespace and records what became of it. Its spec cannot change: another snapshot is another object. Deleting it deletes no stored data. The annotation etcd-operator.cozystack.io/prove, with any value that it has not had, asks for a proof that it can be restored.
  */
 export interface EtcdSnapshot {
   apiVersion: 'etcd-operator.cozystack.io/v1alpha2';
@@ -204,6 +208,57 @@ export interface EtcdSnapshotRetention {
   error?: string;
 }
 /**
+ * The last proof that ended. It restores what is stored into an etcd that is thrown away, and compares that with the manifest.
+ */
+export interface EtcdSnapshotProof {
+  /**
+   * The value of the annotation that asked for it.
+   */
+  request: string;
+  /**
+   * Passed: it can be restored and is what it was. Failed: what is stored is not what was taken. Blocked: that could not be found out.
+   */
+  result: EtcdSnapshotProofResult;
+  /**
+   * One word, the same in condition, event, log and metric.
+   */
+  reason: string;
+  /**
+   * The particulars.
+   */
+  message?: string;
+  /**
+   * When its Job was made.
+   */
+  startTime?: string;
+  /**
+   * When it ended.
+   */
+  time: string;
+  /**
+   * Version of the etcd that served the restored data.
+   */
+  etcdVersion?: string;
+  /**
+   * Revision of the restored data, decimal.
+   */
+  revision?: string;
+  /**
+   * Keys at the revision of the manifest, decimal.
+   */
+  keys?: string;
+  /**
+   * etcd's hash of the key space at that revision.
+   */
+  hash?: number;
+  /**
+   * What was found equal to the manifest. Older manifests promise less.
+   *
+   * Items: sha256, revision, keys or hashKv.
+   */
+  compared?: string[];
+}
+/**
  * How far it is while it runs.
  */
 export interface EtcdSnapshotProgress {
@@ -222,7 +277,7 @@ export interface EtcdSnapshotProgress {
 }
 export interface EtcdSnapshotCondition {
   /**
-   * Ready.
+   * Ready or Proven.
    */
   type: string;
   /**
@@ -283,6 +338,10 @@ export interface EtcdSnapshotStatus {
    */
   retention?: EtcdSnapshotRetention;
   /**
+   * The last proof that ended. It restores what is stored into an etcd that is thrown away, and compares that with the manifest.
+   */
+  proof?: EtcdSnapshotProof;
+  /**
    * How far it is while it runs.
    */
   progress?: EtcdSnapshotProgress;
@@ -307,7 +366,7 @@ export interface EtcdSnapshotStatus {
    */
   observedGeneration?: number;
   /**
-   * Ready, with the reason.
+   * Ready, and Proven once a proof was asked for, each with the reason.
    */
   conditions?: EtcdSnapshotCondition[];
 }

@@ -15,6 +15,10 @@ export type EtcdSnapshotScheduleDestinationS3Checksums = 'WhenRequired' | 'WhenS
  */
 export type EtcdSnapshotScheduleDestinationS3ServerSideEncryptionMode = 'AES256' | 'aws:kms';
 /**
+ * Passed: it can be restored and is what it was. Failed: what is stored is not what was taken. Blocked: that could not be found out.
+ */
+export type EtcdSnapshotScheduleLastProofResult = 'Passed' | 'Failed' | 'Blocked';
+/**
  * True, False or Unknown.
  */
 export type EtcdSnapshotScheduleConditionStatus = 'True' | 'False' | 'Unknown';
@@ -68,6 +72,15 @@ export interface EtcdSnapshotScheduleRetention {
    * The oldest go while all together are larger: bytes, or with Ki, Mi, Gi, Ti.
    */
   maxTotalSize?: string;
+}
+/**
+ * Whether snapshots are proven by restoring them into an etcd that is thrown away, and comparing that with what was taken. Absent: only where somebody asks for it.
+ */
+export interface EtcdSnapshotScheduleProof {
+  /**
+   * One of so many snapshots is proven, the first one too; 1 proves every one.
+   */
+  every: number;
 }
 /**
  * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
@@ -204,9 +217,38 @@ export interface EtcdSnapshotScheduleSpec {
    */
   retention?: EtcdSnapshotScheduleRetention;
   /**
+   * Whether snapshots are proven by restoring them into an etcd that is thrown away, and comparing that with what was taken. Absent: only where somebody asks for it.
+   */
+  proof?: EtcdSnapshotScheduleProof;
+  /**
    * Where the snapshot is stored.
    */
   destination: EtcdSnapshotScheduleDestination;
+}
+/**
+ * The proof of one of its snapshots that ended last.
+ */
+export interface EtcdSnapshotScheduleLastProof {
+  /**
+   * Name of the EtcdSnapshot.
+   */
+  snapshot: string;
+  /**
+   * Passed: it can be restored and is what it was. Failed: what is stored is not what was taken. Blocked: that could not be found out.
+   */
+  result: EtcdSnapshotScheduleLastProofResult;
+  /**
+   * One word, the same in condition, event, log and metric.
+   */
+  reason: string;
+  /**
+   * The particulars.
+   */
+  message?: string;
+  /**
+   * When it ended.
+   */
+  time: string;
 }
 /**
  * What lies in the store after the last retention.
@@ -227,7 +269,7 @@ export interface EtcdSnapshotScheduleStored {
 }
 export interface EtcdSnapshotScheduleCondition {
   /**
-   * Active or BackupHealthy.
+   * Active, BackupHealthy or Ready.
    */
   type: string;
   /**
@@ -268,6 +310,18 @@ export interface EtcdSnapshotScheduleStatus {
    */
   lastSnapshot?: string;
   /**
+   * Snapshots that were begun after the one that was last proven.
+   */
+  snapshotsSinceProof?: number;
+  /**
+   * When a proof last passed.
+   */
+  lastProvenTime?: string;
+  /**
+   * The proof of one of its snapshots that ended last.
+   */
+  lastProof?: EtcdSnapshotScheduleLastProof;
+  /**
    * What lies in the store after the last retention.
    */
   stored?: EtcdSnapshotScheduleStored;
@@ -276,7 +330,7 @@ export interface EtcdSnapshotScheduleStatus {
    */
   observedGeneration?: number;
   /**
-   * Active (whether it runs) and BackupHealthy (whether there is a good snapshot that is not too old).
+   * Active (whether it runs), BackupHealthy (whether there is a good snapshot that is not too old, and the last proof passed), and Ready, which is both.
    */
   conditions?: EtcdSnapshotScheduleCondition[];
 }
