@@ -19,7 +19,10 @@ export type Faults = {
   /** Cuts a node off from everything, or only two nodes and their Pods from each other. Open connections hang. */
   cutLink(node: NodeName, other?: NodeName): Promise<void>;
   healLink(node: NodeName, other?: NodeName): Promise<void>;
-  /** Kills the API server. Everybody who watches it has to find their way back when it starts again. */
+  /**
+   * Kills the API server, and scheduler and controller manager with it: elsewhere they end by themselves when they cannot renew
+   * their leases for ten seconds. Everybody else who watches it has to find their way back when it starts again.
+   */
   stopApiServer(): Promise<void>;
   /** Returns when the API server is ready. */
   startApiServer(): Promise<void>;
@@ -40,7 +43,12 @@ export const localFaults: Faults = {
   startNode: (node) => startNodePrograms(node),
   cutLink: async (node, other) => (other === undefined ? unplug(node) : cutPair(await pair(node, other))),
   healLink: async (node, other) => (other === undefined ? replug(node) : healPair(await pair(node, other))),
-  stopApiServer: () => stopDaemon(daemon('kube-apiserver'), 0),
+  async stopApiServer() {
+    // Without leases to lose (they are not elected here) they would run on and wait for up to a minute and more before they look again.
+    for (const program of ['kube-scheduler', 'kube-controller-manager', 'kube-apiserver'] as const) {
+      await stopDaemon(daemon(program), 0);
+    }
+  },
   startApiServer: startControlPlane,
   async healAll() {
     await startControlPlane();

@@ -119,8 +119,8 @@ describe('the API server away', { skip: cluster.faults === undefined ? 'needs th
         if ((await podOf(place, follower)).metadata.uid === old.metadata.uid) notYet('it is the old one');
       });
       await ready(place, 'demo', { deadlineMs: 120_000 });
-      // The scheduler and the kubelets back off for up to half a minute before they watch again.
-      assert.deepEqual(await oneCluster(place, 'demo', 3, { deadlineMs: 120_000 }), before);
+      // Kubelets pause for up to a minute before they watch again.
+      assert.deepEqual(await oneCluster(place, 'demo', 3, { deadlineMs: 240_000 }), before);
       const written = await writes.stop();
       t.diagnostic(`writes: ${JSON.stringify(written)}`);
       assert.deepEqual(written.lost, []);
