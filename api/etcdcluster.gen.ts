@@ -197,6 +197,24 @@ export interface EtcdClusterBackupDestinationPvc {
   subPath?: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdClusterBackupDestinationEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * Encrypts the database before it leaves the Pod, on top of whatever the store does.
+ */
+export interface EtcdClusterBackupDestinationEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdClusterBackupDestinationEncryptionKeySecretRef;
+}
+/**
  * Where the snapshot is stored.
  */
 export interface EtcdClusterBackupDestination {
@@ -208,6 +226,10 @@ export interface EtcdClusterBackupDestination {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdClusterBackupDestinationPvc;
+  /**
+   * Encrypts the database before it leaves the Pod, on top of whatever the store does.
+   */
+  encryption?: EtcdClusterBackupDestinationEncryption;
 }
 /**
  * Snapshots of this cluster at the times of a schedule, the first one as soon as the cluster serves. It becomes an EtcdSnapshotSchedule of the same name.
@@ -319,6 +341,24 @@ export interface EtcdClusterBootstrapRestoreSourcePvc {
   subPath: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdClusterBootstrapRestoreSourceEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+ */
+export interface EtcdClusterBootstrapRestoreSourceEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdClusterBootstrapRestoreSourceEncryptionKeySecretRef;
+}
+/**
  * Where the snapshot lies.
  */
 export interface EtcdClusterBootstrapRestoreSource {
@@ -330,6 +370,10 @@ export interface EtcdClusterBootstrapRestoreSource {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdClusterBootstrapRestoreSourcePvc;
+  /**
+   * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+   */
+  encryption?: EtcdClusterBootstrapRestoreSourceEncryption;
 }
 /**
  * Begin with the data of a snapshot.

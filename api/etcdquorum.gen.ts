@@ -124,6 +124,24 @@ export interface EtcdQuorumRestoreSourcePvc {
   subPath: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdQuorumRestoreSourceEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+ */
+export interface EtcdQuorumRestoreSourceEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdQuorumRestoreSourceEncryptionKeySecretRef;
+}
+/**
  * Where the snapshot lies.
  */
 export interface EtcdQuorumRestoreSource {
@@ -135,6 +153,10 @@ export interface EtcdQuorumRestoreSource {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdQuorumRestoreSourcePvc;
+  /**
+   * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+   */
+  encryption?: EtcdQuorumRestoreSourceEncryption;
 }
 /**
  * Begin with the data of a snapshot.

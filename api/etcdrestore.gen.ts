@@ -122,6 +122,24 @@ export interface EtcdRestoreSourcePvc {
   subPath: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdRestoreSourceEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+ */
+export interface EtcdRestoreSourceEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdRestoreSourceEncryptionKeySecretRef;
+}
+/**
  * The snapshot.
  */
 export interface EtcdRestoreSource {
@@ -137,6 +155,10 @@ export interface EtcdRestoreSource {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdRestoreSourcePvc;
+  /**
+   * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+   */
+  encryption?: EtcdRestoreSourceEncryption;
 }
 /**
  * What to restore, and a person's consent to what that costs.

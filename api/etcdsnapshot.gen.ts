@@ -138,6 +138,24 @@ export interface EtcdSnapshotDestinationPvc {
   subPath?: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdSnapshotDestinationEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * Encrypts the database before it leaves the Pod, on top of whatever the store does.
+ */
+export interface EtcdSnapshotDestinationEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdSnapshotDestinationEncryptionKeySecretRef;
+}
+/**
  * Where the snapshot is stored.
  */
 export interface EtcdSnapshotDestination {
@@ -149,6 +167,10 @@ export interface EtcdSnapshotDestination {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdSnapshotDestinationPvc;
+  /**
+   * Encrypts the database before it leaves the Pod, on top of whatever the store does.
+   */
+  encryption?: EtcdSnapshotDestinationEncryption;
 }
 /**
  * What to take and where to put it.
@@ -179,6 +201,10 @@ export interface EtcdSnapshotArtifact {
    * sha256:<hex> of the stored bytes.
    */
   checksum?: string;
+  /**
+   * ID of the key it is encrypted with; absent where it is not encrypted.
+   */
+  encryptionKeyID?: string;
 }
 /**
  * What the schedule's retention did after this snapshot was stored.

@@ -172,6 +172,24 @@ export interface EtcdSnapshotScheduleDestinationPvc {
   subPath?: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdSnapshotScheduleDestinationEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * Encrypts the database before it leaves the Pod, on top of whatever the store does.
+ */
+export interface EtcdSnapshotScheduleDestinationEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdSnapshotScheduleDestinationEncryptionKeySecretRef;
+}
+/**
  * Where the snapshot is stored.
  */
 export interface EtcdSnapshotScheduleDestination {
@@ -183,6 +201,10 @@ export interface EtcdSnapshotScheduleDestination {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdSnapshotScheduleDestinationPvc;
+  /**
+   * Encrypts the database before it leaves the Pod, on top of whatever the store does.
+   */
+  encryption?: EtcdSnapshotScheduleDestinationEncryption;
 }
 /**
  * What to take, when, where to put it, and how long to keep it.

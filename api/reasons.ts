@@ -148,6 +148,10 @@ export const REASONS = {
   SnapshotMissing: 'There is no such stored snapshot. Name another one, or correct bucket, key or path.',
   SnapshotTooNew: 'The snapshot is of a newer etcd than is to start on it. Set spec.version as the message says.',
   SnapshotFailed: 'The snapshot failed. Read the message, mend the cause, and make another EtcdSnapshot.',
+  SnapshotKeyMissing:
+    'The snapshot is encrypted with a key that the source does not name, or not encrypted though it names one. Correct encryption as the message says.',
+  SnapshotKeyUnusable:
+    'The Secret with the encryption keys is not there or holds no usable key. Correct it as the message says; an EtcdSnapshot that failed is not tried again: make another.',
   SnapshotDamaged:
     'The database was damaged on its way, in the member or in the store, and is not used. Name or take another; if that repeats, replace the member it came from.',
   NoSnapshotSource: 'No member can be asked for its database. See the conditions of the EtcdCluster.',

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { createFileStore } from '../adapters/files/file-store.ts';
 import { manifestKey, manifestText, type SnapshotManifest } from '../core/snapshots/manifest.ts';
 import { fetchSnapshot } from './fetch-snapshot.ts';
+import { sealed } from './sealed-database.ts';
+import { type SnapshotKey, type SnapshotKeys, snapshotKey } from './snapshot-keys.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'fetch-snapshot-'));
 after(() => rm(folder, { recursive: true, force: true }));
@@ -45,14 +47,20 @@ const stored = async (bytes: Buffer, change?: Partial<SnapshotManifest> | 'none'
   return key;
 };
 
-const fetched = async (key: string, version = '3.6.16', known: { sha256?: string } = {}) => {
+const fetched = async (key: string, version = '3.6.16', known: { sha256?: string; keys?: SnapshotKeys } = {}) => {
   const work = join(folder, `work-${key}`);
-  const order = { source: { pvc: { claimName: 'backups', subPath: key } }, version, ...known };
+  const { keys, ...promised } = known;
+  const order = { source: { pvc: { claimName: 'backups', subPath: key } }, version, ...promised };
   try {
-    return { result: await fetchSnapshot(order, store, work), left: await readdir(work), work };
+    return { result: await fetchSnapshot(order, store, work, keys), left: await readdir(work), work };
   } catch (error) {
     return { error: String(error), left: await readdir(work).catch(() => []), work };
   }
+};
+
+type Change = {
+  readonly alter?: (whole: Buffer) => Buffer;
+  readonly manifest?: Partial<SnapshotManifest> | 'none';
 };
 
 describe('a snapshot that is fetched to be restored', () => {
@@ -122,5 +130,75 @@ describe('a snapshot that is fetched to be restored', () => {
     const key = await stored(database(2), { etcdVersion: '3.6.16' });
     assert.match((await fetched(key, '3.5.35')).error ?? '', /set spec.version to 3.6.16/);
     assert.equal((await fetched(await stored(database(2), { etcdVersion: '3.5.35' }), '3.6.16')).error, undefined);
+  });
+
+  describe('and is encrypted', () => {
+    const newKey = (): SnapshotKey => snapshotKey('key', randomBytes(32).toString('base64'));
+    const ring = (...keys: readonly SnapshotKey[]): SnapshotKeys => ({
+      current: keys[0] as SnapshotKey,
+      ids: keys.map(({ id }) => id),
+      find: (id) => keys.find((key) => key.id === id),
+    });
+    const storedEncrypted = async (
+      bytes: Buffer,
+      key: SnapshotKey,
+      { alter = (whole: Buffer) => whole, manifest }: Change = {},
+    ): Promise<string> => {
+      async function* one(): AsyncGenerator<Uint8Array> {
+        yield bytes;
+      }
+      const name = `${numbered + 1}.db`;
+      const whole = alter(Buffer.concat(await Array.fromAsync(sealed(one(), { key, name }))));
+      return stored(whole, manifest ?? { encryption: { keyID: key.id } });
+    };
+
+    test('is there whole, plain, by the key that its manifest names', async () => {
+      const [old, current] = [newKey(), newKey()];
+      const bytes = database(40);
+      const { result, work } = await fetched(await storedEncrypted(bytes, old), '3.6.16', { keys: ring(current, old) });
+      assert.equal(result?.sha256, digest(bytes), 'of the file that etcd reads');
+      assert.ok(bytes.equals(await readFile(join(work, 'snapshot.db'))));
+    });
+
+    test('is restored without its manifest, too', async () => {
+      const key = newKey();
+      const bytes = database(5);
+      const { result } = await fetched(await storedEncrypted(bytes, key, { manifest: 'none' }), '3.6.16', {
+        keys: ring(key),
+      });
+      assert.equal(result?.sha256, digest(bytes));
+    });
+
+    test('leaves nothing that could be restored when the key is another, or it is not what was stored', async () => {
+      const key = newKey();
+      const flip = (whole: Buffer): Buffer => {
+        whole[whole.length - 40] = (whole[whole.length - 40] ?? 0) ^ 1;
+        return whole;
+      };
+      const other = await storedEncrypted(database(3), key);
+      const exchanged = `${++numbered}.db`;
+      await copyFile(join(folder, other), join(folder, exchanged));
+      await copyFile(join(folder, manifestKey(other)), join(folder, manifestKey(exchanged)));
+      // Whoever may write to the bucket may write manifests, too: all of these fit theirs.
+      const cases: [string, string, SnapshotKeys | undefined, RegExp][] = [
+        ['no key', other, undefined, /encrypted with key [0-9a-f]{16}: name the Secret/],
+        ['another key', other, ring(newKey()), /encrypted with key [0-9a-f]{16}, and/],
+        ['one bit', await storedEncrypted(database(20), key, { alter: flip }), ring(key), /altered, cut or exchanged/],
+        [
+          'cut short',
+          await storedEncrypted(database(20), key, { alter: (whole) => whole.subarray(0, 600) }),
+          ring(key),
+          /altered, cut or exchanged/,
+        ],
+        ['not encrypted', await stored(database(20)), ring(key), /it is not encrypted/],
+        ['another snapshot with its manifest', exchanged, ring(key), /exchanged or renamed/],
+      ];
+      for (const [what, name, keys, words] of cases) {
+        const { error, left } = await fetched(name, '3.6.16', keys === undefined ? {} : { keys });
+        assert.match(error ?? 'no error', words, what);
+        assert.match(error ?? '', /^Unrestorable/, what);
+        assert.deepEqual(left, [], what);
+      }
+    });
   });
 });

@@ -2,11 +2,14 @@
 import { mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RESTORE_ORDER } from '../core/seeding.ts';
-import { ManifestUnreadable, manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
+import { fileNameOf, ManifestUnreadable, manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
 import { keyIn, type StoreLocation } from '../core/snapshots/store-access.ts';
 import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
+import { digested } from './digested.ts';
 import { openStore } from './open-store.ts';
 import { saveDatabase } from './saved-snapshot.ts';
+import { KeyMissing, NotSealed, SealBroken, unsealed } from './sealed-database.ts';
+import { KeyUnusable, keysOf, type SnapshotKeys } from './snapshot-keys.ts';
 import { readManifest } from './take-snapshot.ts';
 import { DatabaseDamaged } from './verified-database.ts';
 
@@ -22,7 +25,16 @@ export type FetchOrder = {
 export class Unrestorable extends Error {
   override readonly name = 'Unrestorable';
 
-  constructor(reason: 'SnapshotDamaged' | 'SnapshotTooNew' | 'VolumeTooSmall' | 'NotFound', message: string) {
+  constructor(
+    reason:
+      | 'SnapshotDamaged'
+      | 'SnapshotTooNew'
+      | 'SnapshotKeyMissing'
+      | 'SnapshotKeyUnusable'
+      | 'VolumeTooSmall'
+      | 'NotFound',
+    message: string,
+  ) {
     super(`${reason}: ${message}`);
   }
 }
@@ -71,7 +83,18 @@ const absence = async (store: SnapshotStore, key: string): Promise<StoreFault> =
 };
 
 /** Throws {@link Unrestorable} or a {@link StoreFault}; nothing bears the name `snapshot.db` before all of it was checked. */
-export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, work: string): Promise<Fetched> => {
+export const fetchSnapshot = async (
+  order: FetchOrder,
+  store: SnapshotStore,
+  work: string,
+  /** Those that are mounted, where the source names any. */
+  mounted?: SnapshotKeys,
+): Promise<Fetched> => {
+  const keys =
+    mounted ??
+    (await keysOf(order.source).catch((error: unknown) => {
+      throw error instanceof KeyUnusable ? new Unrestorable('SnapshotKeyUnusable', error.message) : error;
+    }));
   const key = keyIn(order.source);
   if (key === undefined || key === '')
     throw new Unrestorable('NotFound', 'the source names no object; give its exact key or path');
@@ -94,6 +117,12 @@ export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, wor
       );
     }
   }
+  if (keys === undefined && manifest?.encryption !== undefined) {
+    throw new Unrestorable(
+      'SnapshotKeyMissing',
+      `${store.uri(key)} is encrypted with key ${manifest.encryption.keyID}: name the Secret that holds it in encryption.keySecretRef beside the source`,
+    );
+  }
   const { bavail, bsize } = await statfs(work);
   const needed = 2 * Number(stored.sizeBytes);
   if (bavail * bsize < needed) {
@@ -107,7 +136,10 @@ export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, wor
     ['its manifest', manifest?.sha256],
     ['its EtcdSnapshot', order.sha256],
   ] as const;
-  const saved = await saveDatabase(store.read(key), join(work, 'snapshot.db'), ({ sha256 }) => {
+  const object = digested(store.read(key));
+  const database = keys === undefined ? object.bytes : unsealed(object.bytes, { keys, name: fileNameOf(key) });
+  const saved = await saveDatabase(database, join(work, 'snapshot.db'), () => {
+    const { sha256 } = object.summary();
     for (const [who, promised] of promises) {
       if (promised === undefined || promised === sha256) continue;
       throw new Unrestorable(
@@ -116,8 +148,14 @@ export const fetchSnapshot = async (order: FetchOrder, store: SnapshotStore, wor
       );
     }
   }).catch((error: unknown) => {
-    if (!(error instanceof DatabaseDamaged)) throw error;
-    throw new Unrestorable('SnapshotDamaged', `${store.uri(key)}: ${error.message}`);
+    const reason =
+      error instanceof DatabaseDamaged || error instanceof SealBroken
+        ? 'SnapshotDamaged'
+        : error instanceof KeyMissing || error instanceof NotSealed
+          ? 'SnapshotKeyMissing'
+          : undefined;
+    if (reason === undefined) throw error;
+    throw new Unrestorable(reason, `${store.uri(key)}: ${(error as Error).message}`);
   });
   return {
     revision: manifest?.revision ?? '0',

@@ -9,6 +9,7 @@ import { Command } from 'commander';
 import { createMemberClient } from '../adapters/etcd/member-client.ts';
 import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
+import { decryptFile } from './decrypted-file.ts';
 import { fetchCommand } from './fetch-snapshot.ts';
 import { saveSnapshot } from './saved-snapshot.ts';
 import { snapshotCommand } from './snapshot-command.ts';
@@ -115,6 +116,16 @@ program
   .description('take the snapshot that the environment orders, and store it')
   .action(async () => {
     process.exitCode = await snapshotCommand();
+  });
+
+program
+  .command('decrypt')
+  .description('make a plain snapshot file of an encrypted one, for etcdutl; for people, beside the operator')
+  .requiredOption('--keys <directory>', 'a file for each key, as the Secret holds them')
+  .requiredOption('--from <file>', 'the stored object')
+  .requiredOption('--to <file>', 'where the snapshot goes; it is there only once all of it was found right')
+  .action(async ({ keys, from, to }: { keys: string; from: string; to: string }) => {
+    say({ decrypted: to, ...(await decryptFile({ keys, from, to })) });
   });
 
 try {

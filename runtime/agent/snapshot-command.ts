@@ -19,6 +19,7 @@ import type { EtcdEndpoint } from '../ports/etcd.ts';
 import { type SnapshotStore, StoreFault, type StoreFaultReason } from '../ports/snapshot-store.ts';
 import { applyRetention, type RetentionOrder } from './apply-retention.ts';
 import { openStore } from './open-store.ts';
+import { keysOf } from './snapshot-keys.ts';
 import { type Progress, takeSnapshot } from './take-snapshot.ts';
 
 const TERMINATION_LOG = '/dev/termination-log';
@@ -85,6 +86,7 @@ export const snapshotCommand = async (): Promise<number> => {
   const termination = process.env.ETCD_OPERATOR_TERMINATION_LOG ?? TERMINATION_LOG;
   try {
     const endpoint = await memberEndpoint();
+    const keys = await keysOf(order.destination);
     const store = await openStore(order.destination);
     const prefix = keyIn(order.destination);
     try {
@@ -95,6 +97,7 @@ export const snapshotCommand = async (): Promise<number> => {
           etcd,
           endpoint,
           now: () => new Date(),
+          key: keys?.current,
           onProgress: (now) => {
             progress = now;
           },

@@ -3,6 +3,7 @@
 import { known, unknown } from '../core/observed.ts';
 import {
   artifactKey,
+  fileNameOf,
   manifestKey,
   manifestText,
   parseManifest,
@@ -12,7 +13,10 @@ import type { SnapshotAgentOrder } from '../core/snapshots/snapshot-job.ts';
 import { type Candidate, chooseSource } from '../core/snapshots/source.ts';
 import { type EtcdClients, type EtcdEndpoint, EtcdFault } from '../ports/etcd.ts';
 import { type SnapshotStore, type StoreCall, StoreFault } from '../ports/snapshot-store.ts';
+import { digested } from './digested.ts';
 import { blobs } from './saved-snapshot.ts';
+import { sealed } from './sealed-database.ts';
+import type { SnapshotKey } from './snapshot-keys.ts';
 import { verifiedDatabase } from './verified-database.ts';
 
 export type SnapshotOrder = Pick<SnapshotAgentOrder, 'snapshot' | 'cluster' | 'members'> & {
@@ -47,11 +51,13 @@ export const takeSnapshot = async (
     readonly etcd: EtcdClients;
     readonly endpoint: (url: string) => EtcdEndpoint;
     readonly now: () => Date;
+    /** Encrypts what is stored; absent: it is stored as it is. */
+    readonly key?: SnapshotKey | undefined;
     readonly onProgress?: (progress: Progress) => void;
     readonly signal?: AbortSignal;
   },
 ): Promise<SnapshotResult> => {
-  const { store, etcd, endpoint, signal } = tools;
+  const { store, etcd, endpoint, signal, key: encryptionKey } = tools;
   const { snapshot, cluster } = order;
   const key = artifactKey(order.prefix, {
     namespace: cluster.namespace,
@@ -92,8 +98,13 @@ export const takeSnapshot = async (
   const database = verifiedDatabase(blobs(client.snapshot({ ...call, deadlineMs: SILENCE_MS })), (bytes) =>
     tools.onProgress?.({ bytes, expected: status.dbSize }),
   );
-  await store.put(key, database.bytes, { owner: snapshot.uid, expectedBytes: status.dbSize }, call);
-  const { sizeBytes, sha256 } = database.summary();
+  // As it is stored: what lies there can then be checked by anybody, with the key or without.
+  const object =
+    encryptionKey === undefined
+      ? database
+      : digested(sealed(database.bytes, { key: encryptionKey, name: fileNameOf(key) }));
+  await store.put(key, object.bytes, { owner: snapshot.uid, expectedBytes: status.dbSize }, call);
+  const { sizeBytes, sha256 } = object.summary();
   const stored = await store.find(key, call);
   if (stored?.sizeBytes !== sizeBytes || stored.owner !== snapshot.uid) {
     throw new StoreFault(
@@ -118,6 +129,7 @@ export const takeSnapshot = async (
     revision: String(status.revision),
     sizeBytes: String(sizeBytes),
     sha256,
+    ...(encryptionKey === undefined ? {} : { encryption: { keyID: encryptionKey.id } }),
     ...(hash === undefined ? {} : { hashKv: { hash: hash.hash, compactRevision: String(hash.compactRevision) } }),
     takenAt: tools.now().toISOString(),
   };

@@ -33,10 +33,10 @@ export const verifiedDatabase = (
   chunks: AsyncIterable<Uint8Array>,
   onProgress: (bytes: bigint) => void = () => undefined,
 ): VerifiedDatabase => {
-  const whole = createHash('sha256');
-  const database = createHash('sha256');
+  // One pass for two digests, since hashing is most of what this costs: that of the database is that of the file before its end.
+  const hash = createHash('sha256');
   let size = 0n;
-  let ended = false;
+  let summary: DatabaseSummary | undefined;
 
   async function* bytes(): AsyncGenerator<Uint8Array, void, undefined> {
     // What may still turn out to be the digest: the last bytes seen, never more than it is long.
@@ -46,12 +46,17 @@ export const verifiedDatabase = (
       if (chunk.length === 0) continue;
       if (held !== undefined) yield held;
       held = chunk;
-      whole.update(chunk);
       size += BigInt(chunk.length);
-      const pending = Buffer.concat([tail, chunk]);
-      const keep = Math.min(DIGEST_BYTES, pending.length);
-      database.update(pending.subarray(0, pending.length - keep));
-      tail = Buffer.from(pending.subarray(pending.length - keep));
+      if (chunk.length >= DIGEST_BYTES) {
+        hash.update(tail);
+        hash.update(chunk.subarray(0, chunk.length - DIGEST_BYTES));
+        tail = Buffer.from(chunk.subarray(chunk.length - DIGEST_BYTES));
+      } else {
+        const pending = Buffer.concat([tail, chunk]);
+        const keep = Math.min(DIGEST_BYTES, pending.length);
+        hash.update(pending.subarray(0, pending.length - keep));
+        tail = pending.subarray(pending.length - keep);
+      }
       onProgress(size);
     }
     if (held === undefined || size <= BigInt(DIGEST_BYTES) || size % BigInt(PAGE_BYTES) !== BigInt(DIGEST_BYTES)) {
@@ -60,21 +65,21 @@ export const verifiedDatabase = (
       );
     }
     const expected = tail.toString('hex');
-    const computed = database.digest('hex');
+    const computed = hash.copy().digest('hex');
     if (computed !== expected) {
       throw new DatabaseDamaged(
         `the database has SHA-256 ${computed}, its own digest says ${expected}: it was damaged; take it again, and look at the member it came from if that repeats`,
       );
     }
-    ended = true;
+    summary = { sizeBytes: size, sha256: hash.update(tail).digest('hex') };
     yield held;
   }
 
   return {
     bytes: bytes(),
     summary: () => {
-      if (!ended) throw new Error('the database was not read to its end');
-      return { sizeBytes: size, sha256: whole.copy().digest('hex') };
+      if (summary === undefined) throw new Error('the database was not read to its end');
+      return summary;
     },
   };
 };

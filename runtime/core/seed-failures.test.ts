@@ -11,6 +11,8 @@ describe('why a volume could not be filled', () => {
       ['fetch ended with 1: Unavailable: find s3://b/k: SlowDown', 'StoreUnreachable'],
       ['fetch ended with 1: SnapshotDamaged: s3://b/k has SHA-256 …', 'SnapshotDamaged'],
       ['fetch ended with 1: SnapshotTooNew: s3://b/k was taken from etcd 3.7.1', 'SnapshotTooNew'],
+      ['fetch ended with 1: SnapshotKeyMissing: s3://b/k is encrypted with key 1f', 'SnapshotKeyMissing'],
+      ['fetch ended with 1: SnapshotKeyUnusable: the Secret keys holds none', 'SnapshotKeyUnusable'],
       ['fetch ended with 1: VolumeTooSmall: the new volume has 1 bytes free', 'VolumeFull'],
       ['fetch: CreateContainerConfigError: secret "keys" not found', 'SecretMissing'],
       [

@@ -12,6 +12,8 @@ const SAID: Readonly<Record<string, Reason>> = {
   Refused: 'StoreRefused',
   SnapshotDamaged: 'SnapshotDamaged',
   SnapshotTooNew: 'SnapshotTooNew',
+  SnapshotKeyMissing: 'SnapshotKeyMissing',
+  SnapshotKeyUnusable: 'SnapshotKeyUnusable',
   VolumeTooSmall: 'VolumeFull',
 };
 

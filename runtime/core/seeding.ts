@@ -181,6 +181,7 @@ export const seedPod = (of: Seeding): Pod => {
     volumeMounts: [data],
   });
   const url = peerURL(spec.clusterName, namespace, name, spec.tls?.peer === undefined ? 'http' : 'https');
+  const account = source.from === 'snapshot' ? source.location.s3?.serviceAccountName : undefined;
   const filled =
     source.from === 'survivor' ? fromSurvivor(of, source, { agent, server }) : fromSnapshot(of, source, { agent });
   return {
@@ -201,6 +202,8 @@ export const seedPod = (of: Seeding): Pod => {
       ...(of.clusterUID === undefined ? {} : { ownerReferences: [controlledBy(spec.clusterName, of.clusterUID)] }),
     },
     spec: {
+      // Where a store knows Pods by their account. Whoever vouches for it mounts what is needed; the API's own token is not.
+      ...(account === undefined ? {} : { serviceAccountName: account }),
       // Begun again from the first step by another Pod: etcdutl refuses a directory that an earlier try has left.
       restartPolicy: 'Never',
       automountServiceAccountToken: false,

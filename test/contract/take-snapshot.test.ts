@@ -1,12 +1,14 @@
 /** A snapshot of a real etcd, and what etcd's own tool says of it. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { createFileStore } from '../../runtime/adapters/files/file-store.ts';
+import { snapshotKey } from '../../runtime/agent/snapshot-keys.ts';
 import { readManifest, takeSnapshot } from '../../runtime/agent/take-snapshot.ts';
 import { manifestKey } from '../../runtime/core/snapshots/manifest.ts';
 import { StoreFault } from '../../runtime/ports/snapshot-store.ts';
@@ -63,6 +65,36 @@ for (const version of memberEtcdVersions) {
           (error) => error instanceof StoreFault && error.reason === 'TakenByOther',
           'another snapshot never overwrites this one',
         );
+        // Encrypted: nothing of it can be read where it lies, and our own command makes the plain file of it again.
+        const text = randomBytes(32).toString('base64');
+        const keys = join(root, 'keys');
+        await mkdir(keys);
+        await writeFile(join(keys, 'key'), text);
+        const secret = await takeSnapshot(
+          { ...order, snapshot: { name: 'secret', uid: '2222' } },
+          { ...tools, key: snapshotKey('key', text) },
+        );
+        const lying = await readFile(join(root, secret.key));
+        assert.deepEqual(
+          [String(lying.length), createHash('sha256').update(lying).digest('hex'), lying.indexOf('key-1')],
+          [secret.manifest.sizeBytes, secret.manifest.sha256, -1],
+        );
+        assert.ok(before.indexOf('key-1') > 0);
+        assert.equal(secret.manifest.encryption?.keyID, snapshotKey('key', text).id);
+        const plain = join(root, 'plain.db');
+        const agent = join(import.meta.dirname, '../../runtime/agent/main.ts');
+        await run(process.execPath, [
+          agent,
+          'decrypt',
+          '--keys',
+          keys,
+          '--from',
+          join(root, secret.key),
+          '--to',
+          plain,
+        ]);
+        await run(etcdutl, ['snapshot', 'restore', plain, '--data-dir', join(root, 'restored-plain')]);
+
         const foreign = {
           ...order,
           snapshot: { name: 'other', uid: '2' },

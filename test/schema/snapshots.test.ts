@@ -74,6 +74,19 @@ describe('EtcdSnapshot', () => {
     says(await create('EtcdSnapshot', spec, 'x'.repeat(59)), /at most 58 characters/);
   });
 
+  it('takes encryption by us and by the store, and a key of the key service only with it', async () => {
+    const encryption = { keySecretRef: { name: 'backup-keys' } };
+    const by = (serverSideEncryption: object): object => ({ s3: { ...s3, serverSideEncryption } });
+    taken(await create('EtcdSnapshot', { ...spec, destination: { s3, encryption } }));
+    taken(await create('EtcdSnapshot', { ...spec, destination: { pvc, encryption } }));
+    says(await create('EtcdSnapshot', { ...spec, destination: { s3, encryption: {} } }), /encryption.keySecretRef/);
+    taken(await create('EtcdSnapshot', { ...spec, destination: by({ mode: 'aws:kms', kmsKeyID: 'alias/etcd' }) }));
+    says(
+      await create('EtcdSnapshot', { ...spec, destination: by({ mode: 'AES256', kmsKeyID: 'alias/etcd' }) }),
+      /kmsKeyID names a key of the key service/,
+    );
+  });
+
   it('never changes, since another snapshot is another object', async () => {
     says(await change('EtcdSnapshot', spec, { destination: { pvc } }), /the spec of a snapshot cannot change/);
   });
@@ -146,6 +159,14 @@ describe('a claim that is restored or backed up', () => {
     taken(await create('EtcdCluster', { ...version, bootstrap: { restore: { source } } }));
     says(await create('EtcdCluster', { ...version, bootstrap: { restore: { source: { s3 } } } }), /key/);
     says(await create('EtcdCluster', { ...version, bootstrap: { restore: { source: { pvc } } } }), /subPath/);
+    const encryption = { keySecretRef: { name: 'backup-keys' } };
+    taken(
+      await create('EtcdCluster', {
+        ...version,
+        bootstrap: { restore: { source: { ...source, encryption } } },
+        backup: { schedule: '0 3 * * *', destination: { s3, encryption } },
+      }),
+    );
   });
 
   it('cannot be restored once it exists, since that is read only when it forms', async () => {

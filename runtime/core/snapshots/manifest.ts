@@ -26,6 +26,8 @@ export type SnapshotManifest = {
   readonly sizeBytes: string;
   /** SHA-256 of the stored bytes, lower-case hexadecimal. */
   readonly sha256: string;
+  /** Which key the stored bytes are encrypted with; absent where they are the database as it is. */
+  readonly encryption?: { readonly keyID: string };
   /** etcd's own hash of the key space at {@link revision}, by which a restored member proves itself; absent if it could not be had. */
   readonly hashKv?: { readonly hash: number; readonly compactRevision: string };
   /** RFC 3339. */
@@ -37,6 +39,9 @@ export const manifestKey = (artifactKey: string): string => `${artifactKey}${MAN
 /** The key of the database that a manifest under this key tells of; undefined where this is no manifest's key. */
 export const keyOfManifest = (key: string): string | undefined =>
   key.endsWith(MANIFEST) ? key.slice(0, -MANIFEST.length) : undefined;
+
+/** What an encrypted database is bound to: its name without the folders, since those change when a bucket is copied. */
+export const fileNameOf = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
 
 /** Where all snapshots of one cluster lie. */
 export const artifactFolder = (
@@ -75,6 +80,8 @@ const FIELDS: { readonly [field in keyof Required<SnapshotManifest>]: Check } = 
   revision: decimal,
   sizeBytes: decimal,
   sha256: (value) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value),
+  encryption: (value) =>
+    value === undefined || (typeof value === 'object' && value !== null && 'keyID' in value && text(value.keyID)),
   hashKv: (value) =>
     value === undefined ||
     (typeof value === 'object' &&

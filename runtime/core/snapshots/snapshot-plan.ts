@@ -110,6 +110,7 @@ const failures: Record<string, Reason> = {
   Refused: 'StoreRefused',
   DatabaseDamaged: 'SnapshotDamaged',
   NoSource: 'NoSnapshotSource',
+  KeyUnusable: 'SnapshotKeyUnusable',
 };
 
 const withCondition = (
@@ -170,7 +171,12 @@ const complete = (
       { status: 'True', reason: 'SnapshotStored', message: `stored and verified: ${uri}` },
       {
         phase: 'Complete',
-        artifact: { uri, sizeBytes: Number(manifest.sizeBytes), checksum: `sha256:${manifest.sha256}` },
+        artifact: {
+          uri,
+          sizeBytes: Number(manifest.sizeBytes),
+          checksum: `sha256:${manifest.sha256}`,
+          ...(manifest.encryption === undefined ? {} : { encryptionKeyID: manifest.encryption.keyID }),
+        },
         revision: manifest.revision,
         etcdVersion: manifest.etcdVersion,
         clusterID: manifest.clusterID,

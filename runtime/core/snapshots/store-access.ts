@@ -6,7 +6,13 @@ import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
 export type StoreLocation = EtcdSnapshotSpec['destination'];
 
 export const STORE_MOUNT = '/snapshots';
-const CA_MOUNT = '/etc/etcd-operator/store-ca';
+const STORE_CA_MOUNT = '/etc/etcd-operator/store-ca';
+/** The authorities that a store's certificate is checked by, beside the well-known ones. */
+export const STORE_CA = `${STORE_CA_MOUNT}/ca.crt`;
+/** Every entry of the Secret with the keys, a file each. */
+export const KEYS_MOUNT = '/etc/etcd-operator/snapshot-keys';
+/** The entry with which new snapshots are encrypted. */
+export const CURRENT_KEY = 'key';
 
 export type StoreAccess = {
   readonly env: readonly EnvVar[];
@@ -14,9 +20,10 @@ export type StoreAccess = {
   readonly volumes: readonly Volume[];
 };
 
-export const storeAccess = ({ s3, pvc }: StoreLocation, readOnly: boolean): StoreAccess => {
+export const storeAccess = ({ s3, pvc, encryption }: StoreLocation, readOnly: boolean): StoreAccess => {
   const secret = s3?.credentialsSecretRef?.name;
   const ca = s3?.caBundleSecretRef?.name;
+  const keys = encryption?.keySecretRef.name;
   return {
     env: [
       ...(secret === undefined
@@ -27,20 +34,28 @@ export const storeAccess = ({ s3, pvc }: StoreLocation, readOnly: boolean): Stor
               secretKeyRef: { name: secret, key, ...(key === 'AWS_SESSION_TOKEN' ? { optional: true } : {}) },
             },
           }))),
-      ...(ca === undefined ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${CA_MOUNT}/ca.crt` }]),
+      ...(ca === undefined ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: STORE_CA }]),
     ],
     mounts: [
       // The whole volume: the agent makes the folders of a key itself, and a subPath that is a file cannot be read below.
       ...(pvc === undefined
         ? []
         : [{ name: 'store', mountPath: STORE_MOUNT, ...(readOnly ? { readOnly: true } : {}) }]),
-      ...(ca === undefined ? [] : [{ name: 'store-ca', mountPath: CA_MOUNT, readOnly: true }]),
+      ...(ca === undefined ? [] : [{ name: 'store-ca', mountPath: STORE_CA_MOUNT, readOnly: true }]),
+      ...(keys === undefined ? [] : [{ name: 'snapshot-keys', mountPath: KEYS_MOUNT, readOnly: true }]),
     ],
+    // Optional: a Pod that waits for a volume's Secret says so in an event only, and the agent can say which one is missing.
     volumes: [
       ...(pvc === undefined ? [] : [{ name: 'store', persistentVolumeClaim: { claimName: pvc.claimName } }]),
       ...(ca === undefined
         ? []
-        : [{ name: 'store-ca', secret: { secretName: ca, items: [{ key: 'ca.crt', path: 'ca.crt' }] } }]),
+        : [
+            {
+              name: 'store-ca',
+              secret: { secretName: ca, optional: true, items: [{ key: 'ca.crt', path: 'ca.crt' }] },
+            },
+          ]),
+      ...(keys === undefined ? [] : [{ name: 'snapshot-keys', secret: { secretName: keys, optional: true } }]),
     ],
   };
 };
