@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- bootstrap function breaker settled scale upgrade]`: what the operator costs and how long it takes, beside the
+ * `npm run bench [-- bootstrap function breaker settled scale upgrade renewal]`: what the operator costs and how long it takes, beside the
  * budgets. Figures tell of this machine at this moment; a budget that is missed is printed as such and fails nothing.
  */
 import { loadavg } from 'node:os';
@@ -7,6 +7,7 @@ import { connect } from '../cluster/cluster.ts';
 import { installOperator } from '../cluster/install.ts';
 import { benchBootstrap, benchBreaker, benchScale, benchSettled } from './cluster.ts';
 import { benchFunction, type Measurement } from './function.ts';
+import { benchRenewal } from './renewal.ts';
 import { benchUpgrade } from './upgrade.ts';
 
 const onCluster =
@@ -22,6 +23,7 @@ const benches: Readonly<Record<string, () => Promise<Measurement[]>>> = {
   bootstrap: onCluster(benchBootstrap),
   scale: onCluster(benchScale),
   upgrade: onCluster(benchUpgrade),
+  renewal: onCluster(benchRenewal),
   breaker: onCluster(benchBreaker),
   settled: onCluster(benchSettled),
 };

@@ -128,11 +128,10 @@ export type Writer = AsyncDisposable & {
   stop(): Promise<Written & { readonly lost: readonly string[] }>;
 };
 
-/**
- * Writes through what stands behind the client Service at each moment, as kube-proxy would choose, every few milliseconds
- * and with a short deadline.
- */
-export const writer = async (place: Place, name: string, everyMs = 50, deadlineMs = 1_000): Promise<Writer> => {
+export type MembersBehind = AsyncDisposable & { members(): readonly { name: string; ip: string }[] };
+
+/** What stands behind the client Service at each moment, as kube-proxy would choose, told by a watch. */
+export const membersBehind = async (place: Place, name: string): Promise<MembersBehind> => {
   let open: { name: string; ip: string }[] = [];
   const endpoints = new Map<string, { name: string; ip: string }[]>();
   const slices = await follow(
@@ -151,6 +150,15 @@ export const writer = async (place: Place, name: string, everyMs = 50, deadlineM
       open = [...endpoints.values()].flat();
     },
   );
+  return { members: () => open, [Symbol.asyncDispose]: slices.stop };
+};
+
+/**
+ * Writes through what stands behind the client Service at each moment, as kube-proxy would choose, every few milliseconds
+ * and with a short deadline.
+ */
+export const writer = async (place: Place, name: string, everyMs = 50, deadlineMs = 1_000): Promise<Writer> => {
+  const open = await membersBehind(place, name);
 
   const acknowledged: string[] = [];
   let failed = 0;
@@ -163,7 +171,8 @@ export const writer = async (place: Place, name: string, everyMs = 50, deadlineM
   };
   const run = async (): Promise<void> => {
     for (let n = 0; !stopped; n++) {
-      const pod = open[n % Math.max(1, open.length)];
+      const pods = open.members();
+      const pod = pods[n % Math.max(1, pods.length)];
       const key = `written/${n}`;
       try {
         if (pod === undefined) throw new Error('nobody is behind the client Service');
@@ -186,15 +195,15 @@ export const writer = async (place: Place, name: string, everyMs = 50, deadlineM
   const end = async (): Promise<void> => {
     stopped = true;
     await running;
-    await slices.stop();
+    await open[Symbol.asyncDispose]();
   };
   return {
     sofar,
     [Symbol.asyncDispose]: end,
     stop: async () => {
+      const [pod] = open.members();
       await end();
       const result = sofar();
-      const [pod] = open;
       if (pod === undefined) throw new Error(`nobody is behind the client Service of ${name} to read back from`);
       const { kvs = [] } = await askMember<{ kvs?: { key: string }[] }>(
         place,

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { KubeObject } from '../../../runtime/ports/kube.ts';
 import { claim, claimIn, condition, conditionOf, membersOf, podsOf, quorumIn, ready, said } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
+import { issuers } from '../issuers.ts';
 import { authority, clientIdentity, peerIdentity, serverIdentity, tlsSecret } from '../own-secrets.ts';
 import { inNamespace, type Place } from '../place.ts';
 import { type Flags, secureEtcdctl } from '../secure-client.ts';
@@ -13,30 +14,6 @@ const roomy = { medium: 'Memory', size: '256Mi' } as const;
 
 const MODES = ['off', 'own', 'cm'] as const;
 type Mode = (typeof MODES)[number];
-
-/** A CA of cert-manager's own in this namespace, as its documentation has it. */
-const issuers = (name: string): KubeObject[] =>
-  [
-    { apiVersion: 'cert-manager.io/v1', kind: 'Issuer', metadata: { name: `${name}-self` }, spec: { selfSigned: {} } },
-    {
-      apiVersion: 'cert-manager.io/v1',
-      kind: 'Certificate',
-      metadata: { name: `${name}-ca` },
-      spec: {
-        isCA: true,
-        commonName: name,
-        secretName: `${name}-ca`,
-        privateKey: { algorithm: 'ECDSA', size: 256 },
-        issuerRef: { name: `${name}-self` },
-      },
-    },
-    {
-      apiVersion: 'cert-manager.io/v1',
-      kind: 'Issuer',
-      metadata: { name },
-      spec: { ca: { secretName: `${name}-ca` } },
-    },
-  ] as unknown as KubeObject[];
 
 const clients = authority('clients');
 const peers = authority('peers');
