@@ -39,6 +39,9 @@ export const REASONS = {
   UpgradeRefused:
     'There is no safe way from the version that runs to the one that is asked for. Set version as the message says.',
 
+  TlsRemovalRefused:
+    'A running cluster is not brought back into the clear. Put spec.tls back, in the claim or in the policy that gave it; members keep the certificates that they have.',
+
   // Certificates and credentials
   CertificatesValid: 'Every certificate in use is valid for a good while. Nothing to do.',
   CertificateExpiring:

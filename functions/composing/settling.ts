@@ -5,6 +5,7 @@ import type { RunFunctionRequest } from './exchange.ts';
 import { isDeleting, slotsOf } from './slots.ts';
 
 export const QUORUM_KEY = 'quorum';
+export const CERTIFICATES_KEY = 'certificates';
 
 export const quorumOf = (request: RunFunctionRequest): EtcdQuorum | undefined =>
   request.observed?.resources?.[QUORUM_KEY]?.resource as EtcdQuorum | undefined;

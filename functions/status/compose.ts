@@ -3,7 +3,7 @@ import type { EtcdClusterStatus } from '../../api/etcdcluster.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { API_VERSION, memberSelector } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
-import { accepted } from '../composing/accepted.ts';
+import { accepted, type Refusal } from '../composing/accepted.ts';
 import { type Claim, claimOf, record } from '../composing/claim.ts';
 import { conditionOf, isTrue } from '../composing/conditions.ts';
 import type { Compose, Condition, Ready, RunFunctionRequest } from '../composing/exchange.ts';
@@ -91,18 +91,18 @@ const consentRefusal = (request: RunFunctionRequest, claim: Claim): string | und
     : `spec.recovery names cluster ${clusterID}, which this is not and has not been: nothing is done; remove spec.recovery`;
 };
 
-const acceptance = (refusal: string | undefined, consent: string | undefined): Condition =>
+const acceptance = (refusal: Refusal | undefined, consent: string | undefined): Condition =>
   refusal === undefined
     ? consent === undefined
       ? { type: 'Accepted', status: 'True', reason: 'Accepted' satisfies Reason }
       : { type: 'Accepted', status: 'False', reason: 'RecoveryRefused' satisfies Reason, message: consent }
-    : { type: 'Accepted', status: 'False', reason: 'UpgradeRefused' satisfies Reason, message: refusal };
+    : { type: 'Accepted', status: 'False', ...refusal };
 
 /** Whoever waits for this claim waits for a person: tools that follow kstatus read that from Stalled. */
-const stalledBy = (condition: Condition, refusal: string | undefined): Condition =>
+const stalledBy = (condition: Condition, refusal: Refusal | undefined): Condition =>
   refusal === undefined || condition.type !== 'Stalled' || condition.status === 'True'
     ? condition
-    : { type: 'Stalled', status: 'True', reason: 'UpgradeRefused' satisfies Reason, message: refusal };
+    : { type: 'Stalled', status: 'True', ...refusal };
 
 const PROJECTED = ['Available', 'Progressing', 'Degraded', 'Stalled'] as const;
 

@@ -3,9 +3,8 @@ import type { Reason } from '../../api/reasons.ts';
 import type { Claim } from '../composing/claim.ts';
 import { conditionOf } from '../composing/conditions.ts';
 import type { Condition, RunFunctionRequest } from '../composing/exchange.ts';
-import { quorumOf } from '../composing/settling.ts';
+import { CERTIFICATES_KEY, quorumOf } from '../composing/settling.ts';
 import { isCertManagerInstalled } from './cert-manager.ts';
-import { CERTIFICATES_KEY } from './certificates.ts';
 
 /** Whether cert-manager has issued all of them. */
 export const CERTIFICATES_READY = 'CertificatesReady';

@@ -19,8 +19,6 @@ import type { Claim } from '../composing/claim.ts';
 import { CERTIFICATE, type CertificateSpec } from './cert-manager.ts';
 import { peerNames, serverNames } from './certificate-names.ts';
 
-export const CERTIFICATES_KEY = 'certificates';
-
 /** Undefined where cert-manager has nothing to issue. Equal claims give equal sets, and a renewal changes none. */
 export const certificateSetOf = (claim: Claim, domain: string): EtcdCertificateSet | undefined => {
   const certificates = certificatesOf(claim, domain);

@@ -2,21 +2,22 @@
 
 import type { EtcdCertificateSet } from '../../api/etcdcertificateset.gen.ts';
 import { certificateName, certificateSecretName, connectionName } from '../../api/names.ts';
+import { accepted } from '../composing/accepted.ts';
 import { claimOf, quoted, record, Unrenderable } from '../composing/claim.ts';
 import { isTrue } from '../composing/conditions.ts';
 import type { Compose, Resource, RunFunctionRequest } from '../composing/exchange.ts';
 import { renderable, respond } from '../composing/response.ts';
-import { ttlSeconds } from '../composing/settling.ts';
+import { CERTIFICATES_KEY, ttlSeconds } from '../composing/settling.ts';
 import { isDeleting } from '../composing/slots.ts';
 import { inputOf, renderVersionOf } from '../composing/step-input.ts';
 import { CERT_MANAGER_REQUIRED, certManagerRequirement } from './cert-manager.ts';
-import { CERTIFICATES_KEY, certificateSetOf } from './certificates.ts';
+import { certificateSetOf } from './certificates.ts';
 import { certificatesValid } from './certificates-ready.ts';
 import { CONNECTION_KEY, connection } from './connection.ts';
 
 export const composeTls: Compose = renderable((request) => {
   renderVersionOf(request);
-  const claim = claimOf(request);
+  const { claim } = accepted(request, claimOf(request));
   const set = certificateSetOf(claim, clusterDomain(request));
   const consumer = certificateName(claim.name, 'consumer');
   const hasConsumer = set?.spec.certificates.some(({ name }) => name === consumer) === true;
