@@ -117,6 +117,8 @@ const soak = async (place: Place, plan: Plan): Promise<Measurement[]> => {
   const shown = await looking;
   const [ofWriter, ofFresh] = [await writer.stop(), await fresh.stop()];
   const after = await restarts();
+  const conditions = [...unwell];
+  const written = claims.happenings.length - writesBefore;
   // Who joins now shakes hands with every member, each calling the other, by the newest certificates.
   await place.kubectl(['scale', `etcdcluster/${name}`, '--replicas=4']);
   await ready(place, name, { deadlineMs: 180_000 });
@@ -129,9 +131,7 @@ const soak = async (place: Place, plan: Plan): Promise<Measurement[]> => {
   };
   say(`renewed ${renewals.map(([secret, times]) => `${secret} ${times} ×`).join(', ')}`);
   say(`fewest certificates that a member showed: ${least(PORTS.client)} to clients, ${least(PORTS.peer)} to members`);
-  say(
-    `${claims.happenings.length - writesBefore} writes of the claim; conditions: ${[...unwell].join('; ') || 'as they should be, all the time'}`,
-  );
+  say(`${written} writes of the claim; conditions: ${conditions.join('; ') || 'as they should be, all the time'}`);
   for (const [who, { acknowledged, triesFailed, longestRequestMs, lastError }] of [
     ['writer', ofWriter],
     ['fresh clients', ofFresh],
@@ -154,7 +154,7 @@ const soak = async (place: Place, plan: Plan): Promise<Measurement[]> => {
     },
     { what: `${name}: longest time without a write`, value: ofWriter.longestGapMs / 1000, unit: 's', budget: 1 },
     { what: `${name}: Pods or containers started anew`, value: after === before ? 0 : 1, unit: '', budget: 0 },
-    { what: `${name}: wrong conditions seen`, value: unwell.size, unit: '', budget: 0 },
+    { what: `${name}: wrong conditions seen`, value: conditions.length, unit: '', budget: 0 },
   ];
 };
 

@@ -532,7 +532,11 @@ export const turnCollector = (w: World): void => {
 /** What the function renders for the quorum and for its members. */
 const versionsOf = (w: World, { shape, clusterID }: SimClaim): { version: string; memberVersion: string } => {
   const resource = w.quorum === undefined ? {} : { apiVersion: '', kind: 'EtcdQuorum', ...w.quorum };
-  const asked = { version: shape.version, status: clusterID === undefined ? {} : { clusterID } };
+  const asked = {
+    version: shape.version,
+    spec: { version: shape.version },
+    status: clusterID === undefined ? {} : { clusterID },
+  };
   const { claim, memberVersion } = accepted(
     { observed: { resources: { [QUORUM_KEY]: { resource } } } } as unknown as RunFunctionRequest,
     asked as unknown as FunctionClaim,
