@@ -86,6 +86,15 @@ export const certificateName = (cluster: string, purpose: CertificatePurpose): s
 export const certificateSecretName = (cluster: string, purpose: CertificatePurpose): string =>
   `${certificateName(cluster, purpose)}-tls`;
 
+/** What the runtime itself holds for a cluster, each in a Secret of {@link inUseName}. */
+export type InUsePurpose = 'server' | 'peer' | 'operator-client' | 'root';
+
+/** Type of those Secrets. A Secret's type cannot be changed, so nobody's own Secret ever becomes one of them. */
+export const IN_USE_TYPE = `${GROUP}/in-use`;
+
+/** What is in use of what the claim's Secret offers: a new certificate or password comes there only when it is safe. */
+export const inUseName = (cluster: string, purpose: InUsePurpose): string => `${cluster}-${purpose}-in-use`;
+
 /** ConfigMap with what a client needs to know of the cluster. */
 export const connectionName = (cluster: string): string => `${cluster}-connection`;
 

@@ -67,6 +67,8 @@ test('one kustomization holds everything that a claim needs, so that one command
     ['Composition', 'etcd-operator'],
     ['DeploymentRuntimeConfig', 'function-etcd'],
     ['ServiceAccount', runtimeName],
+    ['ValidatingAdmissionPolicy', 'etcd-operator-runtime-secrets'],
+    ['ValidatingAdmissionPolicyBinding', 'etcd-operator-runtime-secrets'],
   ] as const) {
     one(kind, name);
   }

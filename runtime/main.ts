@@ -191,6 +191,7 @@ const world: World = {
   etcd,
   probe: createEtcdHealthProbe(),
   agentImage,
+  secrets,
   dialler: createDialler({ secrets, etcd, read: readTlsSecret }),
   clock,
   log,

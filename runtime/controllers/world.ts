@@ -9,6 +9,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { EtcdClients, EtcdHealthProbe } from '../ports/etcd.ts';
 import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
 import { resources } from '../ports/kube.ts';
+import type { NamedSecrets } from '../ports/secrets.ts';
 import type { Tracing } from '../ports/tracing.ts';
 import type { Dialler } from './dialler.ts';
 
@@ -57,6 +58,8 @@ export type World = {
   readonly probe: EtcdHealthProbe;
   /** Image of this runtime, in which the Pods that fill volumes find the agent. */
   readonly agentImage: string | undefined;
+  /** What the dialler follows; for steps that carry from one Secret to another, which no decision ever holds. */
+  readonly secrets: Pick<NamedSecrets, 'get' | 'keep'>;
   /** Clients of members, with what their cluster's Secrets hold. */
   readonly dialler: Dialler;
   readonly clock: Clock;

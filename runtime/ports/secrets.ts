@@ -20,6 +20,10 @@ export type NamedSecrets = {
    * any more is let go. Waits for the first reading of each, for about a second.
    */
   follow(cluster: string, namespace: string, names: readonly string[]): Promise<ReadonlyMap<string, SecretView>>;
+  /** One that somebody follows, as it was last seen; `unread` where nobody does. */
+  get(namespace: string, name: string): SecretView;
+  /** Takes in the answer to our own write, so that the next pass sees it. */
+  keep(secret: Stored<Secret>): void;
   forget(cluster: string): void;
   /** Called with each cluster that names a Secret which has changed. */
   onChange(listener: (cluster: string) => void): void;

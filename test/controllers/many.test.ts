@@ -119,13 +119,15 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
   const watches = Object.values(caches) as readonly { synced: Promise<void>; stop(): Promise<void> }[];
   await Promise.all(watches.map(({ synced }) => synced));
   const silent = (): void => {};
+  const secrets = createNamedSecrets({ kube });
   const world: World = {
     kube,
     caches,
     etcd,
     probe: stage.etcd.probe,
     agentImage: undefined,
-    dialler: createDialler({ secrets: createNamedSecrets({ kube }), etcd, read: readTlsSecret }),
+    secrets,
+    dialler: createDialler({ secrets, etcd, read: readTlsSecret }),
     clock: stage.clock,
     announce: silent,
     log: { debug: silent, info: silent, warn: silent, error: silent },

@@ -387,6 +387,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       etcd: clients,
       probe: etcd.probe,
       agentImage: 'runtime:test',
+      secrets,
       dialler: createDialler({ secrets, etcd: clients, read: readTlsSecret }),
       clock,
       log: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') },

@@ -31,8 +31,8 @@ export interface Answer {
 }
 
 export interface ApiServer extends AsyncDisposable {
-  /** Sends one request; an answer of any status code is returned, not thrown. Patches are JSON merge patches. */
-  request(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Sends one request; an answer of any status code is returned, not thrown. Patches are JSON merge patches. `as` is whom to be. */
+  request(method: string, path: string, body?: unknown, as?: string): Promise<Answer>;
   /** Server-side apply of an object by a field manager, taking over what others own where they conflict. */
   apply(path: string, manager: string, object: object): Promise<Answer>;
   /** Runs kubectl against the server and returns its standard output. */
@@ -137,7 +137,13 @@ export const startApiServer = async (): Promise<ApiServer> => {
     );
 
     const authorization = `Bearer ${token}`;
-    const send = (method: string, path: string, body?: unknown, patch = 'merge-patch+json'): Promise<Answer> =>
+    const send = (
+      method: string,
+      path: string,
+      body?: unknown,
+      patch = 'merge-patch+json',
+      as?: string,
+    ): Promise<Answer> =>
       new Promise((resolve, reject) => {
         const text = body === undefined ? undefined : JSON.stringify(body);
         const type = method === 'PATCH' ? `application/${patch}` : 'application/json';
@@ -150,6 +156,7 @@ export const startApiServer = async (): Promise<ApiServer> => {
             path,
             headers: {
               authorization,
+              ...(as === undefined ? {} : { 'impersonate-user': as }),
               ...(text === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
             },
             signal: AbortSignal.timeout(REQUEST_DEADLINE_MS),
@@ -240,7 +247,7 @@ export const startApiServer = async (): Promise<ApiServer> => {
     };
 
     return {
-      request: (method, path, body) => send(method, path, body),
+      request: (method, path, body, as) => send(method, path, body, undefined, as),
       apply: (path, manager, object) =>
         send('PATCH', `${path}?fieldManager=${manager}&force=true`, object, 'apply-patch+yaml'),
       kubectl: (...args) =>

@@ -106,6 +106,11 @@ export const createNamedSecrets = (options: NamedSecretsOptions): NamedSecrets =
       }
       return new Map([...own].map(([name, one]) => [name, view(one, namespace, name)]));
     },
+    get: (namespace, name) => {
+      const own = followed.get(`${namespace}/${name}`);
+      return own === undefined ? { is: 'unread', why: 'nobody follows it' } : view(own, namespace, name);
+    },
+    keep: (secret) => followed.get(`${secret.metadata.namespace}/${secret.metadata.name}`)?.cache.observe(secret),
     forget: (cluster) => set(cluster, new Set()),
     onChange: (listener) => listeners.add(listener),
     stop: async () => {

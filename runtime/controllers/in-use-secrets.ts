@@ -1,0 +1,45 @@
+/** Writes of the runtime's own Secrets. What they hold comes from another Secret or from memory, never from a decision. */
+import type { Secret } from 'kubernetes-types/core/v1.js';
+import { IN_USE_TYPE } from '../../api/names.ts';
+import { type InUse, inUseSecret } from '../core/in-use-secret.ts';
+import type { Observed } from '../core/observed.ts';
+import { KubeFault, resources } from '../ports/kube.ts';
+import { FIELD_MANAGER, type World } from './world.ts';
+
+/**
+ * Creates it, or makes it hold exactly this. On the version that was last seen: a write on top of another one is refused
+ * with `Conflict` or `AlreadyExists`, and the next pass decides on what is there then. The Secret has to be followed.
+ */
+export const writeInUse = async (
+  { world, seen, signal }: { readonly world: World; readonly seen: Observed; readonly signal: AbortSignal },
+  of: Pick<InUse, 'purpose' | 'data'>,
+): Promise<void> => {
+  const { namespace, cluster, quorum } = seen;
+  if (quorum === undefined) return;
+  const wanted = inUseSecret({ namespace, cluster, quorum, ...of });
+  const { name } = wanted.metadata;
+  const view = world.secrets.get(namespace, name);
+  if (view.is === 'unread') throw new KubeFault('Unavailable', `Secret ${namespace}/${name}: ${view.why}`);
+  const options = { signal, fieldManager: FIELD_MANAGER };
+  if (view.is === 'absent') {
+    world.secrets.keep(await world.kube.create(resources.secrets, wanted, options));
+    return;
+  }
+  const { metadata, type, data } = view.secret;
+  // The API server would refuse it as well, where the policy is installed.
+  if (type !== IN_USE_TYPE) {
+    throw new KubeFault('Forbidden', `Secret ${namespace}/${name} is of type ${type}, so it is somebody else's`);
+  }
+  const gone = Object.fromEntries(Object.keys(data ?? {}).map((key) => [key, null]));
+  const { labels, ownerReferences } = wanted.metadata;
+  world.secrets.keep(
+    await world.kube.mergePatch<Secret>(
+      { resource: resources.secrets, namespace, name },
+      {
+        metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion, labels, ownerReferences },
+        data: { ...gone, ...wanted.data },
+      },
+      options,
+    ),
+  );
+};

@@ -1,0 +1,38 @@
+/** The Secrets that the runtime makes: what is in use of what the claim's Secrets offer. */
+import type { Secret } from 'kubernetes-types/core/v1.js';
+import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
+import { API_VERSION, clusterLabels, IN_USE_TYPE, type InUsePurpose, inUseName } from '../../api/names.ts';
+import type { SeenQuorum } from './observed.ts';
+
+export type InUse = {
+  readonly namespace: string;
+  readonly cluster: string;
+  readonly quorum: Pick<SeenQuorum, 'uid' | 'controllerUID'>;
+  readonly purpose: InUsePurpose;
+  /** Base64, as in any Secret. */
+  readonly data: Readonly<Record<string, string>>;
+};
+
+/**
+ * It goes when both are gone. The EtcdQuorum alone may be deleted and made again, the EtcdCluster be orphaned and applied
+ * again, while members run; what is in use stands nowhere else.
+ */
+const owners = (cluster: string, { uid, controllerUID }: InUse['quorum']): OwnerReference[] =>
+  [
+    { kind: 'EtcdQuorum', uid },
+    ...(controllerUID === undefined ? [] : [{ kind: 'EtcdCluster', uid: controllerUID }]),
+  ].map((owner) => ({ apiVersion: API_VERSION, name: cluster, blockOwnerDeletion: false, ...owner }));
+
+export const inUseSecret = ({ namespace, cluster, quorum, purpose, data }: InUse) =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: IN_USE_TYPE,
+    metadata: {
+      name: inUseName(cluster, purpose),
+      namespace,
+      labels: clusterLabels(cluster),
+      ownerReferences: owners(cluster, quorum),
+    },
+    data,
+  }) satisfies Secret;
