@@ -20,6 +20,10 @@ export type EtcdClusterBackupDestinationS3ServerSideEncryptionMode = 'AES256' | 
  */
 export type EtcdClusterBootstrapRestoreSourceS3Checksums = 'WhenRequired' | 'WhenSupported';
 /**
+ * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+ */
+export type EtcdClusterRecoverySourceS3Checksums = 'WhenRequired' | 'WhenSupported';
+/**
  * Empty for a PersistentVolumeClaim per member. Memory for a tmpfs per member, which is fast, takes the memory of its node and is lost with its Pod: when a majority of Pods is lost at once, all data is.
  */
 export type EtcdClusterStorageMedium = '' | 'Memory';
@@ -394,13 +398,106 @@ export interface EtcdClusterBootstrap {
   restore: EtcdClusterBootstrapRestore;
 }
 /**
- * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
+ * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+ */
+export interface EtcdClusterRecoverySourceS3CredentialsSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+ */
+export interface EtcdClusterRecoverySourceS3CaBundleSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A bucket of an S3-compatible server.
+ */
+export interface EtcdClusterRecoverySourceS3 {
+  /**
+   * URL of the server, such as https://s3.example.org.
+   */
+  endpoint: string;
+  /**
+   * Name of the bucket. It has to exist.
+   */
+  bucket: string;
+  /**
+   * The exact key of the object, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  key: string;
+  /**
+   * Region that requests are signed for; us-east-1 when absent.
+   */
+  region?: string;
+  /**
+   * Address the bucket in the path, not in the host name; true when absent.
+   */
+  forcePathStyle?: boolean;
+  /**
+   * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+   */
+  credentialsSecretRef?: EtcdClusterRecoverySourceS3CredentialsSecretRef;
+  /**
+   * ServiceAccount of the Job's Pod where the store knows Pods by it.
+   */
+  serviceAccountName?: string;
+  /**
+   * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+   */
+  caBundleSecretRef?: EtcdClusterRecoverySourceS3CaBundleSecretRef;
+  /**
+   * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+   */
+  checksums?: EtcdClusterRecoverySourceS3Checksums;
+}
+/**
+ * A PersistentVolumeClaim of the namespace.
+ */
+export interface EtcdClusterRecoverySourcePvc {
+  /**
+   * Its name.
+   */
+  claimName: string;
+  /**
+   * The exact path of the file in it, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  subPath: string;
+}
+/**
+ * Where a stored snapshot lies that no EtcdSnapshot of the namespace stands for.
+ */
+export interface EtcdClusterRecoverySource {
+  /**
+   * A bucket of an S3-compatible server.
+   */
+  s3?: EtcdClusterRecoverySourceS3;
+  /**
+   * A PersistentVolumeClaim of the namespace.
+   */
+  pvc?: EtcdClusterRecoverySourcePvc;
+}
+/**
+ * Consent to go on after quorum was lost for good: from one surviving member, or from a stored snapshot. What is not in it is given up. Available=False with reason QuorumLost or AllDataLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
  */
 export interface EtcdClusterRecovery {
   /**
    * Name of the EtcdMember whose data the cluster goes on with.
    */
-  survivor: string;
+  survivor?: string;
+  /**
+   * Name of the EtcdSnapshot, of this cluster and in its namespace, that the cluster goes on from.
+   */
+  snapshot?: string;
+  /**
+   * Where a stored snapshot lies that no EtcdSnapshot of the namespace stands for.
+   */
+  source?: EtcdClusterRecoverySource;
   /**
    * etcd's ID of the cluster that is given up, in lower-case hex.
    */
@@ -761,7 +858,7 @@ export interface EtcdClusterSpec {
    */
   bootstrap?: EtcdClusterBootstrap;
   /**
-   * Consent to go on from one surviving member after quorum was lost for good. Writes that only the lost members had are given up. Available=False with reason QuorumLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
+   * Consent to go on after quorum was lost for good: from one surviving member, or from a stored snapshot. What is not in it is given up. Available=False with reason QuorumLost or AllDataLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.
    */
   recovery?: EtcdClusterRecovery;
   /**
@@ -940,6 +1037,10 @@ export interface EtcdClusterStatus {
    * Whether etcd asks clients to log in.
    */
   authEnabled?: boolean;
+  /**
+   * What the last recovery from lost quorum went on from, and what it did not bring back. Every recovery stands in status.recovered of the EtcdQuorum.
+   */
+  lastRecovery?: string;
   /**
    * The last value of the annotation crossplane.io/reconcile-requested-at that Crossplane acted on.
    */

@@ -11,6 +11,10 @@ export type EtcdQuorumMedium = '' | 'Memory';
  */
 export type EtcdQuorumRestoreSourceS3Checksums = 'WhenRequired' | 'WhenSupported';
 /**
+ * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+ */
+export type EtcdQuorumRecoverySourceS3Checksums = 'WhenRequired' | 'WhenSupported';
+/**
  * Whether the user makes the Secrets or cert-manager does.
  */
 export type EtcdQuorumTlsClientSource = 'Secret' | 'CertManager';
@@ -30,6 +34,10 @@ export type EtcdQuorumPastRestoreOutcome = 'Complete' | 'Failed';
  * Where the revision was read: at the client port, or at the metrics port of a member that has restarted since.
  */
 export type EtcdQuorumSurvivorSource = 'status' | 'metrics';
+/**
+ * Whether it is a member or a stored snapshot.
+ */
+export type EtcdQuorumFurthestKind = 'Survivor' | 'Snapshot';
 /**
  * Whether it holds.
  */
@@ -168,13 +176,106 @@ export interface EtcdQuorumRestore {
   source: EtcdQuorumRestoreSource;
 }
 /**
- * A person's consent to go on from one survivor of this lost cluster.
+ * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+ */
+export interface EtcdQuorumRecoverySourceS3CredentialsSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+ */
+export interface EtcdQuorumRecoverySourceS3CaBundleSecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * A bucket of an S3-compatible server.
+ */
+export interface EtcdQuorumRecoverySourceS3 {
+  /**
+   * URL of the server, such as https://s3.example.org.
+   */
+  endpoint: string;
+  /**
+   * Name of the bucket. It has to exist.
+   */
+  bucket: string;
+  /**
+   * The exact key of the object, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  key: string;
+  /**
+   * Region that requests are signed for; us-east-1 when absent.
+   */
+  region?: string;
+  /**
+   * Address the bucket in the path, not in the host name; true when absent.
+   */
+  forcePathStyle?: boolean;
+  /**
+   * A Secret of the namespace with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN. Absent: the workload identity of serviceAccountName.
+   */
+  credentialsSecretRef?: EtcdQuorumRecoverySourceS3CredentialsSecretRef;
+  /**
+   * ServiceAccount of the Job's Pod where the store knows Pods by it.
+   */
+  serviceAccountName?: string;
+  /**
+   * A Secret with ca.crt, the authorities that may have signed the server's certificate beside the well-known ones.
+   */
+  caBundleSecretRef?: EtcdQuorumRecoverySourceS3CaBundleSecretRef;
+  /**
+   * When requests carry a checksum of their own; WhenRequired when absent, since many servers refuse others.
+   */
+  checksums?: EtcdQuorumRecoverySourceS3Checksums;
+}
+/**
+ * A PersistentVolumeClaim of the namespace.
+ */
+export interface EtcdQuorumRecoverySourcePvc {
+  /**
+   * Its name.
+   */
+  claimName: string;
+  /**
+   * The exact path of the file in it, as in status.artifact.uri of its EtcdSnapshot.
+   */
+  subPath: string;
+}
+/**
+ * Where a stored snapshot lies that no EtcdSnapshot of the namespace stands for.
+ */
+export interface EtcdQuorumRecoverySource {
+  /**
+   * A bucket of an S3-compatible server.
+   */
+  s3?: EtcdQuorumRecoverySourceS3;
+  /**
+   * A PersistentVolumeClaim of the namespace.
+   */
+  pvc?: EtcdQuorumRecoverySourcePvc;
+}
+/**
+ * A person's consent to go on from one survivor of this lost cluster, or from a stored snapshot.
  */
 export interface EtcdQuorumRecovery {
   /**
    * Name of the EtcdMember whose data the cluster goes on with.
    */
-  survivor: string;
+  survivor?: string;
+  /**
+   * Name of the EtcdSnapshot that the cluster goes on from.
+   */
+  snapshot?: string;
+  /**
+   * Where a stored snapshot lies that no EtcdSnapshot of the namespace stands for.
+   */
+  source?: EtcdQuorumRecoverySource;
   /**
    * ID of the cluster that is given up.
    */
@@ -304,7 +405,7 @@ export interface EtcdQuorumSpec {
    */
   restore?: EtcdQuorumRestore;
   /**
-   * A person's consent to go on from one survivor of this lost cluster.
+   * A person's consent to go on from one survivor of this lost cluster, or from a stored snapshot.
    */
   recovery?: EtcdQuorumRecovery;
   /**
@@ -588,7 +689,15 @@ export interface EtcdQuorumLossPriorConsent {
   /**
    * The EtcdMember that it names.
    */
-  survivor: string;
+  survivor?: string;
+  /**
+   * The EtcdSnapshot that it names.
+   */
+  snapshot?: string;
+  /**
+   * The stored snapshot that it names by its place.
+   */
+  uri?: string;
   /**
    * The cluster that it names.
    */
@@ -602,6 +711,14 @@ export interface EtcdQuorumLoss {
    * When it was found out.
    */
   since: string;
+  /**
+   * The last revision that the cluster is known to have come to. It may have come further. Absent where nobody knows.
+   */
+  lastRevision?: string;
+  /**
+   * When this process last saw a member at that revision. Absent where it was read from a record.
+   */
+  lastSeenAt?: string;
   /**
    * A consent that stood in the claim before the loss, and so is none. Gone once it was taken out of the claim.
    */
@@ -629,6 +746,66 @@ export interface EtcdQuorumSurvivor {
    */
   learner: boolean;
 }
+export interface EtcdQuorumSnapshot {
+  /**
+   * Name of the EtcdSnapshot.
+   */
+  name: string;
+  /**
+   * Everything up to it is in the snapshot.
+   */
+  revision: string;
+  /**
+   * What was written after it is not in the snapshot.
+   */
+  takenAt?: string;
+  /**
+   * Where it lies.
+   */
+  uri: string;
+}
+/**
+ * Whoever holds the latest revision while quorum is lost, of survivors and stored snapshots. Absent where nobody holds anything.
+ */
+export interface EtcdQuorumFurthest {
+  /**
+   * Whether it is a member or a stored snapshot.
+   */
+  kind: EtcdQuorumFurthestKind;
+  /**
+   * Name of the EtcdMember or of the EtcdSnapshot.
+   */
+  name: string;
+  /**
+   * How far its data goes.
+   */
+  revision: string;
+}
+/**
+ * What did not come back, as far as it is known.
+ */
+export interface EtcdQuorumRecoveredLost {
+  /**
+   * The same in a sentence.
+   */
+  message: string;
+  /**
+   * The first revision that is not there any more.
+   */
+  fromRevision?: string;
+  /**
+   * The last revision that is known to have been; there may have been later ones. Absent where nobody knows.
+   */
+  toRevision?: string;
+  /**
+   * When the snapshot was taken. What was written after it is lost.
+   */
+  since?: string;
+  /**
+   * When quorum was found to be lost.
+   */
+  until?: string;
+}
 export interface EtcdQuorumRecovered {
   /**
    * Identifies the operation in events and logs.
@@ -639,9 +816,17 @@ export interface EtcdQuorumRecovered {
    */
   at: string;
   /**
-   * The EtcdMember whose data it went on with.
+   * The EtcdMember whose data it went on with. Absent where that was a stored snapshot.
    */
-  survivor: string;
+  survivor?: string;
+  /**
+   * Name of the EtcdSnapshot whose data it went on with, where one stands for it.
+   */
+  etcdSnapshot?: string;
+  /**
+   * Where the stored snapshot lies that it went on from.
+   */
+  uri?: string;
   /**
    * The cluster that was given up.
    */
@@ -651,7 +836,7 @@ export interface EtcdQuorumRecovered {
    */
   clusterID: string;
   /**
-   * The last revision of the survivor's data.
+   * The last revision of the survivor's data or of the snapshot.
    */
   revisionBefore: string;
   /**
@@ -659,9 +844,13 @@ export interface EtcdQuorumRecovered {
    */
   revisionAfter: string;
   /**
-   * SHA-256 of the snapshot that was saved from the survivor.
+   * SHA-256 of the snapshot that was saved from the survivor, or taken from the store.
    */
   snapshot?: string;
+  /**
+   * What did not come back, as far as it is known.
+   */
+  lost?: EtcdQuorumRecoveredLost;
   /**
    * When all members had equal data.
    */
@@ -684,13 +873,37 @@ export interface EtcdQuorumOperationRecovery {
    */
   clusterID: string;
   /**
-   * The survivor's revision, as seen when it began, then as saved.
+   * The revision of the survivor or of the snapshot, as known when it began, then as found.
    */
   revision: string;
   /**
-   * SHA-256 of the saved snapshot.
+   * SHA-256 of the snapshot: of a stored one as its EtcdSnapshot has it, then as found.
    */
   snapshot?: string;
+  /**
+   * Where a stored snapshot lies, as s3 or pvc. Absent where it goes on from a survivor.
+   */
+  location?: object;
+  /**
+   * Name of the EtcdSnapshot that stands for it.
+   */
+  etcdSnapshot?: string;
+  /**
+   * When the stored snapshot was taken.
+   */
+  takenAt?: string;
+  /**
+   * The incarnation of the lost cluster in whose slot the new one is made.
+   */
+  replaces?: string;
+  /**
+   * The last revision that the lost cluster is known to have come to.
+   */
+  lastRevision?: string;
+  /**
+   * When the first Pod of the lost cluster was asked to end.
+   */
+  fencedSince?: string;
 }
 /**
  * What is in flight, written before the first call that changes membership.
@@ -862,6 +1075,14 @@ export interface EtcdQuorumStatus {
    * Members that still answer while quorum is lost, most data first.
    */
   survivors?: EtcdQuorumSurvivor[];
+  /**
+   * Stored snapshots of this cluster, most data first, as long as quorum is lost.
+   */
+  snapshots?: EtcdQuorumSnapshot[];
+  /**
+   * Whoever holds the latest revision while quorum is lost, of survivors and stored snapshots. Absent where nobody holds anything.
+   */
+  furthest?: EtcdQuorumFurthest;
   /**
    * Recoveries from lost quorum, newest last.
    */

@@ -187,7 +187,7 @@ const secrets = createNamedSecrets({
 });
 const world: World = {
   kube,
-  caches,
+  caches: { ...caches, snapshots: snapshotCaches.snapshots },
   etcd,
   probe: createEtcdHealthProbe(),
   agentImage,
@@ -202,6 +202,7 @@ const world: World = {
     ),
   drawToken: () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join(''),
   revisions: new Map(),
+  lastSeen: new Map(),
   deleted: new Set(),
   patience: { nodeMs: options.nodePatience * 1_000, memoryNodeMs: options.memoryNodePatience * 1_000 },
   apiServer: access.server.origin,
@@ -273,6 +274,7 @@ const queue = createWorkQueue({
     const cluster = clusterOf(key);
     if (caches.quorums.get(cluster.namespace, cluster.name) === undefined && caches.members.byIndex(key).length === 0) {
       passes.forget(cluster);
+      world.lastSeen.delete(key);
       world.dialler.forget(cluster);
       queue.forget(key);
       return undefined;
@@ -394,6 +396,13 @@ for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));
 
 snapshotCaches.snapshots.onChange(({ namespace, name }) => snapshotQueue.enqueue(namespace, name));
+// Of interest to a cluster that has lost its quorum, and to no other.
+snapshotCaches.snapshots.onChange((_, before, after) => {
+  const of = after ?? before;
+  if (of === undefined) return;
+  const quorum = caches.quorums.get(of.metadata.namespace ?? '', of.spec.clusterRef.name);
+  if (quorum?.status?.phase === 'QuorumLost') enqueue(referredKey(of));
+});
 snapshotCaches.jobs.onChange(({ namespace }, before, after) => {
   const name = (after ?? before)?.metadata.labels?.[SNAPSHOT_LABEL];
   if (name !== undefined) snapshotQueue.enqueue(namespace, name);

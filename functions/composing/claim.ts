@@ -127,6 +127,8 @@ const SHAPES: { readonly [path: string]: Shape } = {
   progressDeadlineSeconds: 'a whole number',
   recovery: 'an object',
   'recovery.survivor': 'text',
+  'recovery.snapshot': 'text',
+  'recovery.source': 'an object',
   'recovery.clusterID': 'text',
 };
 

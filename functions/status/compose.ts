@@ -174,6 +174,7 @@ const fromQuorum = (status: EtcdQuorumStatus, claim: Claim): ProjectedStatus => 
   // A record that another claim of this name left is not this claim's past; taken over, it would bar a first start for ever.
   const own = claim.uid === '' || status.clusterUID === undefined || status.clusterUID === claim.uid;
   const clusterID = (own ? status.clusterID : undefined) ?? claim.status.clusterID;
+  const lastRecovery = own ? status.recovered?.at(-1)?.lost?.message : undefined;
   return {
     ...(status.phase === undefined ? {} : { phase: status.phase }),
     ...(status.members === undefined ? {} : { members: status.members }),
@@ -186,6 +187,7 @@ const fromQuorum = (status: EtcdQuorumStatus, claim: Claim): ProjectedStatus => 
     learners: status.learners?.length ?? 0,
     ...(status.certificatesExpireAt === undefined ? {} : { certificatesExpireAt: status.certificatesExpireAt }),
     ...(status.authEnabled === undefined ? {} : { authEnabled: status.authEnabled }),
+    ...(lastRecovery === undefined ? {} : { lastRecovery }),
   };
 };
 
@@ -198,9 +200,11 @@ const lastKnown = (claim: Claim): ProjectedStatus => {
     return { phase: 'Pending', members: `0/${claim.replicas}`, readyMembers: 0, voters: 0, learners: 0 };
   }
   const { phase, members, readyMembers, clusterID, version, leader, voters, learners } = claim.status;
-  const { certificatesExpireAt, authEnabled } = claim.status;
+  const { certificatesExpireAt, authEnabled, lastRecovery } = claim.status;
   const known = { phase, members, readyMembers, clusterID, version, leader, voters, learners };
   return Object.fromEntries(
-    Object.entries({ ...known, certificatesExpireAt, authEnabled }).filter(([, value]) => value !== undefined),
+    Object.entries({ ...known, certificatesExpireAt, authEnabled, lastRecovery }).filter(
+      ([, value]) => value !== undefined,
+    ),
   );
 };

@@ -28,6 +28,7 @@ import {
   type SeenVolume,
   unknown,
 } from '../core/observed.ts';
+import { knownSnapshot } from '../core/snapshots/known-snapshots.ts';
 import { restartPart } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
@@ -567,6 +568,12 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     ...(certificates.length === 0 ? {} : { certificates }),
     ...(auth === undefined ? {} : { auth }),
     membership,
+    ...(membership.known
+      ? {}
+      : {
+          snapshots: caches.snapshots.byIndex(key).flatMap((snapshot) => knownSnapshot(snapshot) ?? []),
+          lastSeen: world.lastSeen.get(key),
+        }),
     patience: world.patience,
     agentImage: world.agentImage,
   };

@@ -138,7 +138,10 @@ const wordsFor = (step: Step): Words | undefined => {
       return {
         type: 'Warning',
         reason: 'Recovering',
-        message: `quorum is recovered from ${step.target} at revision ${step.revision}, as the claim consents: cluster ${step.clusterID} is given up, and what only the others had`,
+        message:
+          step.stored === undefined
+            ? `quorum is recovered from ${step.target} at revision ${step.revision}, as the claim consents: cluster ${step.clusterID} is given up, and what only the others had`
+            : `quorum is recovered from ${step.stored.name ?? 'the snapshot'} in ${step.source}, as the claim consents: once the snapshot is verified, cluster ${step.clusterID} is given up, and what was written since`,
       };
     case 'Fence':
       return {
@@ -146,11 +149,19 @@ const wordsFor = (step: Step): Words | undefined => {
         reason: 'Recovering',
         message: `Pods of the lost cluster are ended, their volumes stay: ${step.pods.map(({ name }) => name).join(', ')}`,
       };
+    case 'AdvanceRecovery':
+      return step.to === 'fencing'
+        ? {
+            type: 'Normal',
+            reason: 'Recovering',
+            message: `the snapshot is verified and restored beside the lost cluster, at revision ${step.revision}`,
+          }
+        : undefined;
     case 'CompleteRecovery':
       return {
         type: 'Normal',
         reason: 'Recovering',
-        message: `the recovered cluster is ${step.clusterID}, at revision ${step.revision}; watches of older revisions are told that they are compacted`,
+        message: `the recovered cluster is ${step.clusterID}, at revision ${step.revision}; watches of older revisions are told that they are compacted; ${step.lost}`,
       };
     case 'AbandonRecovery':
       return { type: 'Warning', reason: 'RecoveryRefused', message: `the recovery is given up: ${step.why}` };
@@ -292,10 +303,14 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
 
   /** Only of a proven identity: what an impostor answers must not become the floor of the volume that it sits on. */
   const remember = ({ situation }: Decision): void => {
+    const { seen } = situation;
     for (const { pod, identity } of situation.held) {
       if (pod?.etcd.known !== true || identity.is !== 'proven') continue;
       const { revision } = pod.etcd.value;
       if (revision > (world.revisions.get(pod.name) ?? 0n)) world.revisions.set(pod.name, revision);
+      const key = clusterKey({ namespace: seen.namespace, name: seen.cluster });
+      const last = world.lastSeen.get(key);
+      if (last === undefined || revision >= last.revision) world.lastSeen.set(key, { revision, at: seen.now });
     }
   };
 

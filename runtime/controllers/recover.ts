@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { incarnationName, LABELS } from '../../api/names.ts';
 import { incarnationRefs } from '../core/member-pod.ts';
-import { REVISION_BUMP, seedPodName } from '../core/seeding.ts';
+import { recoveryBegun, recoveryRecord } from '../core/recovery-record.ts';
+import { seedPodName } from '../core/seeding.ts';
+import { replacedIncarnation } from '../core/situation.ts';
 import type { Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { resources } from '../ports/kube.ts';
@@ -42,16 +44,19 @@ const advance = async (scene: Scene, step: Extract<Step, { do: 'AdvanceRecovery'
   if (operation?.recovery === undefined) return DONE;
   const { target = '', incarnation = '' } = operation;
   const own = [incarnationName(target, incarnation), seedPodName(target, incarnation)];
-  const left = await unseenPods(scene, own);
+  const left = step.to === 'fencing' ? [] : await unseenPods(scene, own);
   if (left.length > 0) return { was: 'early', recheckMs: EARLY_MS, why: `${left.join(', ')} still exist` };
+  const { revision, snapshot, takenAt } = step;
   await changeQuorum(scene, {
     operation: {
       ...operation,
       step: step.to,
       recovery: {
         ...operation.recovery,
-        ...(step.revision === undefined ? {} : { revision: String(step.revision) }),
-        ...(step.snapshot === undefined ? {} : { snapshot: step.snapshot }),
+        ...(revision === undefined ? {} : { revision: String(revision) }),
+        ...(snapshot === undefined ? {} : { snapshot }),
+        ...(takenAt === undefined || operation.recovery.takenAt !== undefined ? {} : { takenAt }),
+        ...(step.to === 'fencing' ? { fencedSince: new Date(scene.seen.now).toISOString() } : {}),
       },
     },
   });
@@ -68,25 +73,18 @@ const complete = async (scene: Scene, step: Extract<Step, { do: 'CompleteRecover
   if (member !== undefined) {
     await claimSlot(scene, member, incarnationRefs({ member: target, token: incarnation, spec: member.spec }));
   }
-  const { clusterID: lostClusterID, revision, snapshot } = operation.recovery;
+  const entry = recoveryRecord(operation, operation.recovery, step, {
+    now: seen.now,
+    lostAt: decision.situation.quorum?.status.loss?.since,
+  });
   await changeQuorum(scene, {
     clusterID: step.clusterID,
     operation: undefined,
     loss: undefined,
     survivors: undefined,
-    recovered: [
-      ...recovered,
-      {
-        id: operation.id,
-        at: new Date(seen.now).toISOString(),
-        survivor: target,
-        lostClusterID,
-        clusterID: step.clusterID,
-        revisionBefore: revision,
-        revisionAfter: String(step.revision),
-        ...(snapshot === undefined ? {} : { snapshot }),
-      },
-    ].slice(-REMEMBERED),
+    snapshots: undefined,
+    furthest: undefined,
+    recovered: [...recovered, entry].slice(-REMEMBERED),
   });
 };
 
@@ -166,10 +164,10 @@ export const recover = async (scene: Scene, step: RecoveryStep): Promise<Outcome
           id: randomUUID(),
           kind: 'RecoverQuorum',
           target: step.target,
-          step: 'fencing',
+          step: step.stored === undefined ? 'fencing' : 'filling',
           since: new Date(seen.now).toISOString(),
           incarnation: world.drawToken(),
-          recovery: { source: step.source, clusterID: step.clusterID, revision: String(step.revision) },
+          recovery: recoveryBegun(step),
         },
       });
       return DONE;
@@ -179,11 +177,7 @@ export const recover = async (scene: Scene, step: RecoveryStep): Promise<Outcome
     case 'AdvanceRecovery':
       return advance(scene, step);
     case 'Seed':
-      return seed(scene, {
-        ...step,
-        source: { from: 'survivor', volume: step.source, clusterID: step.clusterID },
-        bump: REVISION_BUMP,
-      });
+      return seed(scene, step);
     case 'CompleteRecovery':
       await complete(scene, step);
       return DONE;
@@ -192,10 +186,11 @@ export const recover = async (scene: Scene, step: RecoveryStep): Promise<Outcome
       const member = seen.members.find(({ name }) => name === operation?.target);
       await deleteAll(scene, resources.pods, step.pods);
       await deleteAll(scene, resources.persistentvolumeclaims, step.volumes);
-      // The references name what stands in the slot, and that is the survivor's own again.
+      // The references name what stands in the slot, and that is the lost cluster's own again.
       if (member !== undefined && operation?.recovery !== undefined) {
-        const token = operation.recovery.source.slice(member.name.length + 1);
-        await claimSlot(scene, member, incarnationRefs({ member: member.name, token, spec: member.spec }));
+        const token = replacedIncarnation(operation);
+        const refs = token === undefined ? [] : incarnationRefs({ member: member.name, token, spec: member.spec });
+        await claimSlot(scene, member, refs);
       }
       await changeQuorum(scene, { operation: undefined });
       return ASKED_TO_GO;

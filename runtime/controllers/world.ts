@@ -3,6 +3,7 @@ import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { Patience } from '../core/observed.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -29,6 +30,7 @@ export type Caches = {
   readonly volumes: Cache<PersistentVolumeClaim>;
   readonly budgets: Cache<PodDisruptionBudget>;
   readonly nodes: Pick<Cache<Node>, 'get'>;
+  readonly snapshots: Pick<Cache<EtcdSnapshot>, 'byIndex'>;
 };
 
 export type About = { readonly kind: string; readonly name: string; readonly namespace: string; readonly uid: string };
@@ -76,6 +78,8 @@ export type World = {
    * and is not written before: what ticks is never written.
    */
   readonly revisions: Map<string, bigint>;
+  /** By {@link clusterKey}: how far each cluster had come when this process last saw it. Told, once, when quorum is lost. */
+  readonly lastSeen: Map<string, { readonly revision: bigint; readonly at: number }>;
   /**
    * UIDs whose deletion the API server has taken. A cache shows them as they were until the watch tells, and for that moment a
    * rollout would see everybody serving, and take the next member as well.

@@ -2,9 +2,13 @@
  * The veto: what no step may do, whichever rule asked for it. It knows nothing of the rules, so that a wrong rule is
  * stopped by something that was thought through separately.
  */
+
+import type { EtcdQuorumRecovery } from '../../api/etcdquorum.gen.ts';
 import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import { isLocked } from './member-config.ts';
 import { isHealthyVoter, majority, type Situation } from './situation.ts';
+import type { StoredSource } from './snapshots/known-snapshots.ts';
+import { locationName } from './snapshots/store-access.ts';
 import type { Step } from './steps.ts';
 
 type Invariant = { readonly name: string; readonly broken: (s: Situation, step: Step) => string | undefined };
@@ -295,6 +299,11 @@ const WHILE_RECOVERING: readonly Step['do'][] = [
   ...(['Fence', 'AdvanceRecovery', 'Seed', 'CompleteRecovery', 'AbandonRecovery'] as const),
 ];
 
+const consentedSnapshot = (consent: EtcdQuorumRecovery | undefined, { name, uri }: StoredSource): boolean =>
+  name === undefined
+    ? consent?.source !== undefined && locationName(consent.source) === uri
+    : consent?.snapshot === name;
+
 const recoveredWithConsent: Invariant = {
   name: 'a cluster is given up only with consent, with nothing of it running, and its volumes stay until the next one is whole',
   broken: (s, step) => {
@@ -308,9 +317,11 @@ const recoveredWithConsent: Invariant = {
     if (step.do === 'BeginRecovery') {
       const consent = s.quorum?.spec.recovery;
       if (s.seen.membership.known) return 'there is a quorum';
-      return consent?.acceptDataLoss === true && consent.survivor === step.target && consent.clusterID === s.latch
+      const from =
+        step.stored === undefined ? consent?.survivor === step.target : consentedSnapshot(consent, step.stored);
+      return consent?.acceptDataLoss === true && from && consent.clusterID === s.latch
         ? undefined
-        : `nobody consented to giving up ${s.latch} for ${step.target}`;
+        : `nobody consented to giving up ${s.latch} for ${step.stored === undefined ? step.target : step.source}`;
     }
     if (step.do === 'Latch' && s.latch !== undefined && step.clusterID !== s.latch) return `it exists as ${s.latch}`;
     if (step.do === 'RetireLost') {
@@ -332,10 +343,17 @@ const recoveredWithConsent: Invariant = {
     const own = incarnationName(recovering.target ?? '', recovering.incarnation ?? '');
     const ofRecovery = ({ name }: { readonly name: string }): boolean => name === own || name === `${own}-seed`;
     const old = pods.find((pod) => !ofRecovery(pod));
+    const unverified = recovering.recovery?.location !== undefined && recovering.step === 'filling';
     switch (step.do) {
+      case 'Fence':
+        return unverified ? 'the snapshot that is to take its place has not been verified' : undefined;
       case 'AdvanceRecovery':
       case 'Seed':
       case 'CompleteRecovery':
+        // A stored snapshot is brought in and verified while the lost cluster stands as it is.
+        if (unverified && (step.do === 'Seed' || (step.do === 'AdvanceRecovery' && step.to === 'fencing'))) {
+          return undefined;
+        }
         if (old !== undefined) return `${old.name} of the lost cluster is still there`;
         if (step.do !== 'CompleteRecovery') return undefined;
         return recovering.step === 'starting' && step.clusterID !== recovering.recovery?.clusterID

@@ -6,6 +6,7 @@ import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import type { EtcdMemberStatus as EtcdAnswer, EtcdHashKv, EtcdMembership } from '../ports/etcd.ts';
 import type { SeenCertificate, Trust } from './certificates.ts';
+import type { KnownSnapshot } from './snapshots/known-snapshots.ts';
 
 export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string };
 
@@ -223,6 +224,10 @@ export type Observed = {
   readonly membership: Fact<EtcdMembership>;
   /** Only looked for while etcd lists one and no other change is in flight. */
   readonly strangers?: readonly SeenStranger[] | undefined;
+  /** Stored snapshots, as far as complete EtcdSnapshots of this cluster's name tell; only gathered without a quorum. */
+  readonly snapshots?: readonly KnownSnapshot[] | undefined;
+  /** The highest revision at which this process has seen a proven member, and when it last did. */
+  readonly lastSeen?: { readonly revision: bigint; readonly at: Instant } | undefined;
   readonly patience?: Patience | undefined;
   /** Image of this runtime, whose agent fills volumes; absent where nobody told. */
   readonly agentImage?: string | undefined;

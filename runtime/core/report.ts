@@ -10,6 +10,7 @@ import type { Reason } from '../../api/reasons.ts';
 import { compareMinors, minorOf } from '../../api/upgrade-path.ts';
 import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
 import { endingSoon, firstProblem, firstToEnd, trustBundle } from './certificates.ts';
+import { advice, isSame, remembered } from './consent.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import type { Instant, SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
@@ -17,7 +18,7 @@ import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
 import { nodeLoss } from './rules/lost-nodes.ts';
 import { isProvenStart, isSpare } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
-import { advice, isSame, survivorsOf } from './survivors.ts';
+import { lastSeenOf, snapshotsOf, survivorsOf } from './survivors.ts';
 
 /** Trouble that the API server or the kubelet made for the step that was taken. */
 export type StepFault = { readonly reason: Reason; readonly message: string };
@@ -360,28 +361,60 @@ const preparedMinor = (s: Situation, before: string | undefined): string | undef
  * The loss as long as there is no quorum, whatever else is answered meanwhile: a consent is one to this loss, or none.
  * Survivors as they were last seen, since a recovery stops them.
  */
-const lossOf = (s: Situation, rule: string): Pick<EtcdQuorumStatus, 'loss' | 'survivors'> => {
+const lossOf = (
+  s: Situation,
+  rule: string,
+): Pick<EtcdQuorumStatus, 'loss' | 'survivors' | 'snapshots' | 'furthest'> => {
   const { status, spec } = s.quorum ?? {};
-  if (s.seen.membership.known || (status?.loss === undefined && rule !== 'quorum lost')) return {};
+  const isLost = rule === 'quorum lost' || rule === 'data lost';
+  if (s.seen.membership.known || (status?.loss === undefined && !isLost)) return {};
   const consent = spec?.recovery?.clusterID === s.latch ? spec?.recovery : undefined;
-  const prior = status?.loss === undefined ? consent : status.loss.priorConsent;
+  const prior =
+    status?.loss !== undefined ? status.loss.priorConsent : consent === undefined ? undefined : remembered(consent);
+  const last = lastSeenOf(s);
   const loss = {
     since: status?.loss?.since ?? new Date(s.seen.now).toISOString(),
-    ...(prior === undefined || !isSame(prior, consent)
-      ? {}
-      : { priorConsent: { survivor: prior.survivor, clusterID: prior.clusterID } }),
+    ...(last === undefined ? {} : { lastRevision: String(last.revision) }),
+    ...(last?.at === undefined ? {} : { lastSeenAt: last.at }),
+    ...(prior === undefined || !isSame(prior, consent) ? {} : { priorConsent: prior }),
   };
-  const survivors =
-    rule === 'quorum lost'
-      ? survivorsOf(s).map(({ slot, revision, source, isLearner }) => ({
-          member: slot.member.name,
-          revision: String(revision),
-          source,
-          readable: source === 'status',
-          learner: isLearner,
-        }))
-      : status?.survivors;
-  return { loss, ...(survivors === undefined ? {} : { survivors }) };
+  const snapshots = snapshotsOf(s)
+    .slice(0, SNAPSHOTS_SHOWN)
+    .map(({ name, revision, takenAt, uri }) => ({
+      name,
+      revision: String(revision),
+      ...(takenAt === undefined ? {} : { takenAt }),
+      uri,
+    }));
+  const survivors = isLost
+    ? survivorsOf(s).map(({ slot, revision, source, isLearner }) => ({
+        member: slot.member.name,
+        revision: String(revision),
+        source,
+        readable: source === 'status',
+        learner: isLearner,
+      }))
+    : status?.survivors;
+  const furthest = furthestOf(survivors, snapshots);
+  return {
+    loss,
+    ...(survivors === undefined || survivors.length === 0 ? {} : { survivors }),
+    ...(snapshots.length === 0 ? {} : { snapshots }),
+    ...(furthest === undefined ? {} : { furthest }),
+  };
+};
+
+const SNAPSHOTS_SHOWN = 3;
+
+/** Both lists have most data first. Among equals the member: it is here. */
+const furthestOf = (
+  [survivor]: EtcdQuorumStatus['survivors'] & object = [],
+  [snapshot]: EtcdQuorumStatus['snapshots'] & object = [],
+): EtcdQuorumStatus['furthest'] => {
+  if (survivor !== undefined && (snapshot === undefined || BigInt(survivor.revision) >= BigInt(snapshot.revision))) {
+    return { kind: 'Survivor', name: survivor.member, revision: survivor.revision };
+  }
+  return snapshot === undefined ? undefined : { kind: 'Snapshot', name: snapshot.name, revision: snapshot.revision };
 };
 
 /** `progressing` since longer than the claim allows. */
@@ -414,7 +447,8 @@ const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQ
     return s.quorum?.status.bootstrap === undefined ? (replicas === 0 ? 'Paused' : 'Pending') : 'Bootstrapping';
   }
   if (replicas === 0) return 'Paused';
-  if (rule === 'quorum lost' || rule === 'recovery') return 'QuorumLost';
+  if (rule === 'quorum lost' || rule === 'recovery' || (rule === 'data lost' && step.do === 'AskHuman'))
+    return 'QuorumLost';
   if (step.do === 'AskHuman' && serving === 0) return 'Failed';
   // Formed, but not everyone has served yet for the first time.
   if (s.quorum?.status.phase === 'Bootstrapping' && serving < replicas && serving < s.held.length)
@@ -517,7 +551,11 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     phase === 'Paused'
       ? { status: 'False', reason: 'Paused', message: 'replicas is 0: identity and volumes are kept' }
       : phase === 'QuorumLost'
-        ? { status: 'False', reason: 'QuorumLost', message: 'message' in step ? step.message : 'no quorum' }
+        ? {
+            status: 'False',
+            reason: asks?.reason === 'AllDataLost' ? 'AllDataLost' : 'QuorumLost',
+            message: 'message' in step ? step.message : 'no quorum',
+          }
         : s.latch !== undefined && serving > 0 && serving >= majority(voters)
           ? {
               status: 'True',
@@ -680,6 +718,7 @@ export const quorumStatus = (
     generation: status.observedGeneration,
     loss: status.loss,
     survivors: status.survivors,
+    snapshots: status.snapshots,
     conditions: (status.conditions ?? []).map(({ type, status: value, reason }) => [type, value, reason] as const),
   });
   const detail = (status: EtcdQuorumStatus): unknown => ({

@@ -2,6 +2,7 @@
  * Classify first, decide on classes: from raw observation to one standing per slot. Everything here is derived, nothing
  * is decided.
  */
+import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import type { EtcdMember } from '../ports/etcd.ts';
 import { type CertificateRole, type Trust, trustBundle } from './certificates.ts';
@@ -104,6 +105,17 @@ const tokenOf = (seen: Observed, member: string, { name, peerURLs }: EtcdMember)
   return name === own || hasPeerURL(peerURLs, seen.cluster, seen.namespace, own) ? token : undefined;
 };
 
+type Operation = NonNullable<EtcdQuorumStatus['operation']>;
+
+/** Whether a recovery has come so far that what it makes stands in the slot, in place of what it goes on without. */
+const isReplaced = ({ step }: Operation): boolean => step !== 'fencing' && step !== 'filling';
+
+/** The incarnation of the lost cluster in the slot in which a recovery makes the new one. */
+export const replacedIncarnation = ({ target = '', recovery }: Operation): string | undefined => {
+  const name = recovery?.location === undefined ? recovery?.source : recovery.replaces;
+  return name?.slice(target.length + 1);
+};
+
 /**
  * The present incarnation of a slot: what is in flight; before the latch the attempt, whose tokens differ from those that
  * a given up attempt may have left in the member's record; then that record, unless etcd lists another one in this slot
@@ -116,9 +128,7 @@ const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undef
     return operation.incarnation;
   }
   if (operation?.kind === 'RecoverQuorum' && operation.target === member.name) {
-    return operation.step === 'fencing'
-      ? operation.recovery?.source.slice(member.name.length + 1)
-      : operation.incarnation;
+    return isReplaced(operation) ? operation.incarnation : replacedIncarnation(operation);
   }
   if (latch === undefined) {
     const attempted = bootstrap?.members.find(({ name }) => name === member.name)?.incarnation;

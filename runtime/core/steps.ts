@@ -5,6 +5,8 @@
 import type { Reason } from '../../api/reasons.ts';
 import type { EtcdAlarm } from '../ports/etcd.ts';
 import type { Trust } from './certificates.ts';
+import type { SeedSource } from './seeding.ts';
+import type { StoredSource } from './snapshots/known-snapshots.ts';
 import type { StoreLocation } from './snapshots/store-access.ts';
 
 export type ObjectName = { readonly name: string; readonly uid: string };
@@ -176,32 +178,48 @@ export type Step =
   | {
       readonly do: 'BeginRecovery';
       readonly target: string;
-      /** Name of the survivor's volume. */
+      /** Name of the survivor's volume, or where the snapshot lies. */
       readonly source: string;
+      /** The cluster that is given up. */
       readonly clusterID: string;
+      /** Of the survivor's data or the snapshot, as far as it is known yet. */
       readonly revision: bigint;
+      /** Absent where it goes on from a survivor. */
+      readonly stored?: StoredSource;
+      /** The incarnation in whose slot the new one is made. */
+      readonly replaces: string | undefined;
+      readonly lastRevision: bigint | undefined;
     }
   /** Ends Pods of the lost cluster, gracefully; their volumes stay. */
   | { readonly do: 'Fence'; readonly why: string; readonly pods: readonly ObjectName[] }
-  /** One status write. On the way to `seeding` every Pod is looked for once more, past every cache. */
+  /** One status write. On the way to `seeding` or `starting` every Pod is looked for once more, past every cache. */
   | {
       readonly do: 'AdvanceRecovery';
-      readonly to: 'seeding' | 'starting';
+      /** From a survivor: fencing, seeding, starting. From a snapshot: filling, fencing, starting. */
+      readonly to: 'fencing' | 'seeding' | 'starting';
       readonly revision?: bigint;
       readonly snapshot?: string;
+      readonly takenAt?: string;
     }
   /** References, then the new volume, then the Pod that fills it; names are fixed, so repeats collide. */
   | {
       readonly do: 'Seed';
       readonly member: ObjectName;
       readonly incarnation: string;
-      readonly source: string;
-      readonly clusterID: string;
+      readonly source: SeedSource;
       /** etcd's initial-cluster-token of the new cluster. */
       readonly clusterToken: string;
+      /** Added to the revision. */
+      readonly bump: bigint;
     }
   /** One status write: the new cluster ID, what was recovered from what, and no operation any more. */
-  | { readonly do: 'CompleteRecovery'; readonly clusterID: string; readonly revision: bigint }
+  | {
+      readonly do: 'CompleteRecovery';
+      readonly clusterID: string;
+      readonly revision: bigint;
+      /** What did not come back, for people. */
+      readonly lost: string;
+    }
   /** Takes away what the recovery made, then its record. The lost cluster's volumes are as they were. */
   | {
       readonly do: 'AbandonRecovery';

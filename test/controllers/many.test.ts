@@ -7,6 +7,7 @@ import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { restartHash, templateHash } from '../../runtime/controllers/observe.ts';
 import { createPasses } from '../../runtime/controllers/pass.ts';
+import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import type { EtcdClients, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
@@ -115,6 +116,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     volumes: watch(resources.persistentvolumeclaims, LABELS.member),
     budgets: watch(resources.poddisruptionbudgets, LABELS.cluster),
     nodes: watch(resources.nodes),
+    snapshots: watch(snapshotKind),
   };
   const watches = Object.values(caches) as readonly { synced: Promise<void>; stop(): Promise<void> }[];
   await Promise.all(watches.map(({ synced }) => synced));
@@ -133,6 +135,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     log: { debug: silent, info: silent, warn: silent, error: silent },
     drawToken: () => assert.fail('nothing is to be made'),
     revisions: new Map(),
+    lastSeen: new Map(),
     deleted: new Set(),
   };
   const passes = createPasses(world, () => 60_000);

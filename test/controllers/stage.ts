@@ -15,6 +15,7 @@ import { startWatchCache, type WatchCache } from '../../runtime/adapters/kube/wa
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { createPasses, type PassResult } from '../../runtime/controllers/pass.ts';
+import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { EtcdClients, EtcdEndpoint, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
@@ -366,6 +367,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       volumes: watch(resources.persistentvolumeclaims, indexByLabel, `${LABELS.cluster},${LABELS.member}`),
       budgets: watch(resources.poddisruptionbudgets, indexByLabel, LABELS.cluster),
       nodes: watch(resources.nodes, () => undefined),
+      snapshots: watch(snapshotKind, ({ metadata, spec }) =>
+        clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
+      ),
     };
     const all = Object.values(caches) as readonly Pick<WatchCache<KubeObject>, 'onChange' | 'synced' | 'stop'>[];
     await Promise.all(all.map(({ synced }) => synced));
@@ -398,6 +402,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       apiServer: 'https://10.96.0.1:443',
       drawToken: () => (++tokens + 36 ** 4).toString(36).slice(-5),
       revisions: new Map(),
+      lastSeen: new Map(),
       deleted: new Set(),
     };
     const passes = createPasses(world, () => 60_000, {

@@ -20,11 +20,14 @@ import { isLocked } from '../../runtime/core/member-config.ts';
 import type { Fact, Observed, SeenPod, SeenSeed, SeenVolume } from '../../runtime/core/observed.ts';
 import { known, unknown } from '../../runtime/core/observed.ts';
 import { type Decision, plan } from '../../runtime/core/plan.ts';
+import { recoveryBegun, recoveryRecord } from '../../runtime/core/recovery-record.ts';
 import { memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
 import { withRepair } from '../../runtime/core/rules/repair-budget.ts';
 import { isStanding } from '../../runtime/core/rules/standing.ts';
 import { REVISION_BUMP, seedPodName } from '../../runtime/core/seeding.ts';
-import { classify, type Situation } from '../../runtime/core/situation.ts';
+import { classify, replacedIncarnation, type Situation } from '../../runtime/core/situation.ts';
+import type { KnownSnapshot } from '../../runtime/core/snapshots/known-snapshots.ts';
+import { locationName } from '../../runtime/core/snapshots/store-access.ts';
 import type { BeginOperation, ObjectName, Placement, Step } from '../../runtime/core/steps.ts';
 import { listedIncarnation, strangersIn } from '../../runtime/core/strangers.ts';
 import type { EtcdMember, EtcdMembership } from '../../runtime/ports/etcd.ts';
@@ -83,7 +86,7 @@ export type SimPod = {
   /** Runs, and what others write does not come through to it. */
   lagging?: boolean;
   /** Of a Pod that fills a volume from another: it is no member. */
-  seed: { source: string; to: string; token: string; done: boolean } | undefined;
+  seed: { source: string; to: string; token: string; bump: string; done: boolean } | undefined;
   /** Its container has started anew since it last saw a leader: its client port is silent. */
   mute: boolean;
 };
@@ -190,6 +193,8 @@ export type World = {
   /** Seeding Pods fail, in these words. */
   /** Whether claims say that they begin with a snapshot. */
   restoring: boolean;
+  /** Snapshots of clusters of this world, taken as they were. */
+  stored: { name: string; clusterID: string; revision: string; takenAt: string }[];
   seedTrouble: string | undefined;
   /** A name without a Pod under which something answers all the same. */
   answering: string | undefined;
@@ -224,6 +229,7 @@ export const emptyWorld = (): World => ({
   served: [],
   givenUp: [],
   restoring: false,
+  stored: [],
   seedTrouble: undefined,
   answering: undefined,
 });
@@ -443,22 +449,46 @@ const stopContainer = (pod: SimPod, exit: Exit | undefined): void => {
 const STORED = 'pvc://backups/orders.db';
 const STORED_DISK = { clusterID: 'of the snapshot', revision: 42n };
 
+export const storeSnapshot = (w: World, name: string): void => {
+  const { id: clusterID = '', revision = 0n } = w.etcd.find(({ id }) => id === w.quorum?.status.clusterID) ?? {};
+  w.stored = [...w.stored, { name, clusterID, revision: String(revision), takenAt: new Date(w.now).toISOString() }];
+};
+
+const seenSnapshot = ({ name, clusterID, revision, takenAt }: World['stored'][number]): KnownSnapshot => ({
+  name,
+  uri: `pvc://backups/${name}.db`,
+  location: { pvc: { claimName: 'backups', subPath: `${name}.db` } },
+  revision: BigInt(revision),
+  takenAt,
+  clusterID,
+  etcdVersion: '3.6.16',
+  sha256: 'a'.repeat(64),
+});
+
+const storedAt = (
+  w: World,
+  uri: string,
+): { readonly clusterID: string | undefined; readonly revision: bigint } | undefined =>
+  uri === STORED ? STORED_DISK : w.stored.map(seenSnapshot).find((one) => one.uri === uri);
+
 /** What the seeding Pod's containers do together: a copy, a snapshot of it, and that restored under a new identity. */
 const fillVolume = (w: World, pod: SimPod, seed: NonNullable<SimPod['seed']>): void => {
   const source = w.volumes.find(({ name }) => name === seed.source);
   const target = w.volumes.find(({ name }) => name === seed.to);
   if (seed.done || target?.bound !== true) return;
-  const from = seed.source === STORED ? STORED_DISK : source?.disk;
+  const stored = storedAt(w, seed.source);
+  const from = stored ?? source?.disk;
   if (from === undefined || w.seedTrouble !== undefined) {
     pod.phase = 'Failed';
     return;
   }
   const lost = from.clusterID;
   const busy = w.pods.find((one) => runs(one) && one.seed === undefined && diskOf(w, one)?.clusterID === lost);
-  if (busy !== undefined) throw new Violation(`${busy.name} of the lost cluster runs while another is made from it`);
+  if (busy !== undefined && stored === undefined)
+    throw new Violation(`${busy.name} of the lost cluster runs while another is made from it`);
   const id = hash(`${seed.token}|${seed.to}`);
   const memberID = hash(`${seed.token}|member|${seed.to}`);
-  const revision = from.revision + REVISION_BUMP;
+  const revision = from.revision + BigInt(seed.bump);
   const url = peerURL(CLUSTER, NAMESPACE, seed.to);
   const members: EtcdMember[] = [{ id: memberID, name: seed.to, peerURLs: [url], clientURLs: [], isLearner: false }];
   w.etcd = [...w.etcd.filter((etcd) => etcd.id !== id)];
@@ -645,9 +675,9 @@ const seenSeedOf = (w: World, pod: SimPod): SeenSeed => ({
       ? undefined
       : JSON.stringify({
           revision: String(
-            pod.seed?.source === STORED
-              ? STORED_DISK.revision
-              : (w.volumes.find(({ name }) => name === pod.seed?.source)?.disk?.revision ?? 0n),
+            storedAt(w, pod.seed?.source ?? '')?.revision ??
+              w.volumes.find(({ name }) => name === pod.seed?.source)?.disk?.revision ??
+              0n,
           ),
           sha256: 'a'.repeat(64),
           snapshotBytes: 1,
@@ -813,7 +843,14 @@ const gathered = (w: World): Observed => {
       pods.map(({ seen }) => seen),
     ),
     agentImage: 'runtime:test',
+    snapshots: w.stored.map(seenSnapshot),
+    ...lastSeenIn(w),
   };
+};
+
+const lastSeenIn = (w: World): Pick<Observed, 'lastSeen'> => {
+  const [revision] = Object.values(w.revisions).toSorted((a, b) => (a < b ? 1 : -1));
+  return revision === undefined ? {} : { lastSeen: { revision, at: w.now } };
 };
 
 /** As the runtime gathers: what a settled cluster does not need is not asked for, and so is not known. */
@@ -997,7 +1034,7 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
 function* seedVolume(
   w: World,
   decision: Decision,
-  step: Pick<Extract<Step, { do: 'Seed' }>, 'member' | 'incarnation' | 'source' | 'clusterToken'>,
+  step: Pick<Extract<Step, { do: 'Seed' }>, 'member' | 'incarnation' | 'source' | 'clusterToken' | 'bump'>,
 ): Generator<void, StepFault | undefined> {
   const member = w.members.find(({ uid }) => uid === step.member.uid);
   if (member === undefined) return undefined;
@@ -1014,7 +1051,13 @@ function* seedVolume(
   w.pods.push({
     ...newPod(w, decision, member, '', ''),
     name: pod,
-    seed: { source: step.source, to: name, token: step.clusterToken, done: false },
+    seed: {
+      source: step.source.from === 'survivor' ? step.source.volume : locationName(step.source.location),
+      to: name,
+      token: step.clusterToken,
+      bump: String(step.bump),
+      done: false,
+    },
   });
   return undefined;
 }
@@ -1270,10 +1313,10 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
           id: draw(w, 'op'),
           kind: 'RecoverQuorum',
           target: step.target,
-          step: 'fencing',
+          step: step.stored === undefined ? 'fencing' : 'filling',
           since: new Date(w.now).toISOString(),
           incarnation: drawToken(w),
-          recovery: { source: step.source, clusterID: step.clusterID, revision: String(step.revision) },
+          recovery: recoveryBegun(step),
         },
       });
       return undefined;
@@ -1292,7 +1335,11 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         operation: {
           ...operation,
           step: step.to,
-          recovery: { ...operation.recovery, ...(revision === undefined ? {} : { revision: String(revision) }) },
+          recovery: {
+            ...operation.recovery,
+            ...(revision === undefined ? {} : { revision: String(revision) }),
+            ...(step.to === 'fencing' ? { fencedSince: new Date(w.now).toISOString() } : {}),
+          },
         },
       });
       return undefined;
@@ -1300,14 +1347,11 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
     case 'Seed':
       return yield* seedVolume(w, decision, step);
     case 'CompleteRecovery': {
-      const { operation, recovered = [], loss: _, survivors: __, ...rest } = situation.quorum?.status ?? {};
+      const { operation, recovered = [], loss, ...status } = situation.quorum?.status ?? {};
+      const { survivors: _, snapshots: __, furthest: ___, ...rest } = status;
       if (operation?.recovery === undefined) return undefined;
-      const { clusterID: lostClusterID, revision: revisionBefore } = operation.recovery;
-      const at = new Date(w.now).toISOString();
-      const { target: survivor = '', id } = operation;
-      const { clusterID, revision } = step;
-      const entry = { id, at, survivor, lostClusterID, clusterID, revisionBefore, revisionAfter: String(revision) };
-      writeQuorum(w, decision, { ...rest, clusterID, recovered: [...recovered, entry] });
+      const entry = recoveryRecord(operation, operation.recovery, step, { now: w.now, lostAt: loss?.since });
+      writeQuorum(w, decision, { ...rest, clusterID: step.clusterID, recovered: [...recovered, entry] });
       return undefined;
     }
     case 'AbandonRecovery': {
@@ -1322,7 +1366,10 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       }
       const { operation, ...rest } = quorumStatus(decision)?.status ?? situation.quorum?.status ?? {};
       const member = w.members.find(({ name }) => name === operation?.target);
-      if (member !== undefined) member.claimedPod = operation?.recovery?.source;
+      if (member !== undefined && operation !== undefined) {
+        const token = replacedIncarnation(operation);
+        member.claimedPod = token === undefined ? undefined : incarnationName(member.name, token);
+      }
       yield;
       w.givenUp = w.givenUp.filter((id) => id !== operation?.recovery?.clusterID);
       writeQuorum(w, decision, rest);
@@ -1342,7 +1389,11 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       });
       return undefined;
     case 'SeedFromSnapshot':
-      return yield* seedVolume(w, decision, { ...step, source: STORED });
+      return yield* seedVolume(w, decision, {
+        ...step,
+        source: { from: 'snapshot', location: step.location },
+        bump: REVISION_BUMP,
+      });
     case 'AdvanceRestore': {
       const operation = situation.quorum?.status.operation;
       if (operation?.recovery === undefined) return undefined;

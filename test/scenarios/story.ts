@@ -17,6 +17,7 @@ import { ordinalOf, peerURL } from '../../api/names.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
 import { type Decision, plan } from '../../runtime/core/plan.ts';
 import { memberReport, memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
+import { locationName } from '../../runtime/core/snapshots/store-access.ts';
 import type { Step } from '../../runtime/core/steps.ts';
 import {
   applyClaim,
@@ -29,6 +30,7 @@ import {
   podOf,
   restartContainer,
   run,
+  storeSnapshot,
   turn,
   turnCollector,
   turnCrossplane,
@@ -138,13 +140,13 @@ export const told = (step: Step): string => {
     case 'GrowVolumes':
       return `GrowVolumes ${step.volumes.map(({ name, size }) => `${name} to ${size}`).join(', ')}`;
     case 'BeginRecovery':
-      return `BeginRecovery from ${step.target} (${step.source} at ${step.revision}), giving up ${step.clusterID}`;
+      return `BeginRecovery ${step.stored === undefined ? 'from' : 'on'} ${step.target} (${step.source} at ${step.revision}), giving up ${step.clusterID}`;
     case 'Fence':
       return `Fence ${names(step.pods)}: ${step.why}`;
     case 'AdvanceRecovery':
       return `AdvanceRecovery to ${step.to}${step.revision === undefined ? '' : ` with revision ${step.revision}`}`;
     case 'Seed':
-      return `Seed ${step.member.name}-${step.incarnation} from ${step.source}`;
+      return `Seed ${step.member.name}-${step.incarnation} from ${step.source.from === 'survivor' ? step.source.volume : locationName(step.source.location)}`;
     case 'CompleteRecovery':
       return `CompleteRecovery as ${step.clusterID} at ${step.revision}`;
     case 'AbandonRecovery':
@@ -238,9 +240,13 @@ const show = (w: World): string => {
     ...(quorum?.survivors ?? []).map(
       ({ member, revision, source }) => `survivor ${member} at ${revision} by ${source}`,
     ),
+    ...(quorum?.snapshots ?? []).map(({ name, revision }) => `snapshot ${name} at ${revision}`),
+    ...(quorum?.furthest === undefined || quorum.snapshots === undefined
+      ? []
+      : [`furthest ${quorum.furthest.kind} ${quorum.furthest.name}`]),
     ...(quorum?.recovered ?? []).map(
-      ({ survivor, lostClusterID, clusterID, revisionBefore, revisionAfter }) =>
-        `recovered from ${survivor}: ${lostClusterID} at ${revisionBefore} became ${clusterID} at ${revisionAfter}`,
+      ({ survivor, etcdSnapshot, lostClusterID, clusterID, revisionBefore, revisionAfter, lost }) =>
+        `recovered from ${survivor ?? etcdSnapshot}: ${lostClusterID} at ${revisionBefore} became ${clusterID} at ${revisionAfter}; ${lost?.message.replace(/^[^;]*; /, '')}`,
     ),
   ].join('\n');
 };
@@ -417,12 +423,17 @@ export const play = (w: World, directive: string): string => {
     case 'consent': {
       if (w.claim === undefined) return 'no claim';
       const clusterID = words.get('cluster') ?? w.quorum?.status.clusterID ?? '';
-      w.claim.recovery = first === 'off' ? undefined : { survivor: first, clusterID, acceptDataLoss: true };
+      const named = first === 'snapshot' ? { snapshot: second } : { survivor: first };
+      w.claim.recovery = first === 'off' ? undefined : { ...named, clusterID, acceptDataLoss: true };
       turnCrossplane(w);
       return 'ok';
     }
     case 'restore':
       w.restoring = true;
+      return 'ok';
+    case 'snapshot':
+      if (words.has('off')) w.stored = w.stored.filter(({ name }) => name !== first);
+      else storeSnapshot(w, first);
       return 'ok';
     case 'seeding':
       w.seedTrouble = words.has('off') ? undefined : first;

@@ -1,11 +1,36 @@
 /** Clusters without a quorum, and the budget that keeps evictions from making one. */
 
+import { incarnationName } from '../../../api/names.ts';
+import { advice, adviceOnPlace, type Consent, consentOf } from '../consent.ts';
 import { majority, type Situation } from '../situation.ts';
 import type { Step } from '../steps.ts';
-import { advice, consentOf } from '../survivors.ts';
+import { lastSeenOf } from '../survivors.ts';
 import { metadataRecord } from '../template-metadata.ts';
 import { RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import { allPods, allVolumes, isDataless, refusedSpec } from './standing.ts';
+
+/** The recovery that a person consented to, from its first record on. */
+const beginning = (s: Situation, consent: Extract<Consent, { is: 'given' }>): Step | undefined => {
+  if (s.latch === undefined) return undefined;
+  const lastRevision = lastSeenOf(s)?.revision;
+  const common = { do: 'BeginRecovery', clusterID: s.latch, lastRevision } as const;
+  if (consent.to === 'snapshot') {
+    const { stored, target } = consent;
+    const { member, incarnation } = target;
+    return {
+      ...common,
+      target: member.name,
+      source: stored.uri,
+      revision: stored.revision ?? 0n,
+      stored,
+      replaces: incarnation === undefined ? undefined : incarnationName(member.name, incarnation),
+    };
+  }
+  const { slot, revision } = consent.survivor;
+  return slot.volume === undefined
+    ? undefined
+    : { ...common, target: slot.member.name, source: slot.volume.name, revision, replaces: slot.volume.name };
+};
 
 /** Without a quorum and with nothing left to start one from. */
 export const dataLost: Rule = {
@@ -15,9 +40,16 @@ export const dataLost: Rule = {
     if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers');
     if (!s.held.every(isDataless)) return undefined;
     const [one] = [...allPods(s), ...allVolumes(s)].filter(({ deleting }) => !deleting);
-    return one === undefined
-      ? { do: 'AskHuman', reason: 'AllDataLost', message: 'no member has a Pod or a volume with its data any more' }
-      : wait('ClusterUnreachable', `${one.name} stands in a slot that no record knows it to belong to`, RETRY_MS);
+    if (one !== undefined) {
+      return wait('ClusterUnreachable', `${one.name} stands in a slot that no record knows it to belong to`, RETRY_MS);
+    }
+    const lost = 'no member has a Pod or a volume with its data any more';
+    const consent = consentOf(s);
+    if (consent.is === 'refused') {
+      return { do: 'AskHuman', reason: 'RecoveryRefused', message: `${lost}; ${consent.why}` };
+    }
+    const begin = consent.is === 'given' ? beginning(s, consent) : undefined;
+    return begin ?? { do: 'AskHuman', reason: 'AllDataLost', message: `${lost}; ${advice(s) ?? adviceOnPlace(s)}` };
   },
 };
 
@@ -39,18 +71,8 @@ export const quorumLost: Rule = {
     const refused = refusedToStart(s);
     if (refused !== undefined) return refused;
     const consent = consentOf(s);
-    if (consent.is === 'given') {
-      const { slot, revision } = consent.survivor;
-      if (slot.volume !== undefined) {
-        return {
-          do: 'BeginRecovery',
-          target: slot.member.name,
-          source: slot.volume.name,
-          clusterID: s.latch,
-          revision,
-        };
-      }
-    }
+    const begin = consent.is === 'given' ? beginning(s, consent) : undefined;
+    if (begin !== undefined) return begin;
     const missing = s.held.filter((slot) => !answering.includes(slot)).map(({ member }) => member.name);
     if (missing.length === 0) {
       return wait('QuorumLost', `all ${voters} voters answer, but only ${led.length} know of a leader`, RETRY_MS);

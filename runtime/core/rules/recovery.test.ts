@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { observed } from '../../../test/scenarios/world.ts';
+import { consentOf } from '../consent.ts';
 import { brokenInvariant } from '../invariants.ts';
 import { known, type Observed, type SeenPod } from '../observed.ts';
 import { classify, type Situation } from '../situation.ts';
 import type { Step } from '../steps.ts';
-import { consentOf, survivorsOf } from '../survivors.ts';
+import { survivorsOf } from '../survivors.ts';
 
 const LOST = `
 latch c1
@@ -129,9 +130,9 @@ describe('the veto', () => {
     do: 'Seed',
     member: { name: 'demo-2', uid: 'member-2' },
     incarnation: 'ddddd',
-    source: 'demo-2-ccccc',
-    clusterID: 'c1',
+    source: { from: 'survivor', volume: 'demo-2-ccccc', clusterID: 'c1' },
     clusterToken: 't',
+    bump: 1_000_000_000n,
   };
   const EMPTY = LOST.replaceAll(/ \| pod \w+ running \| answers \S+/g, '');
 
@@ -142,6 +143,8 @@ describe('the veto', () => {
       source: 'demo-2-ccccc',
       clusterID: 'c1',
       revision: 9n,
+      replaces: 'demo-2-ccccc',
+      lastRevision: 9n,
     };
     assert.match(brokenInvariant(scene(LOST), begin) ?? '', /nobody consented/);
     assert.equal(brokenInvariant(scene(LOST, { recovery: consent('demo-2') }), begin), undefined);
@@ -166,7 +169,7 @@ describe('the veto', () => {
   });
 
   it('lets go a new cluster ID only from a member that was started for it', () => {
-    const complete: Step = { do: 'CompleteRecovery', clusterID: 'c2', revision: 1_000_000_009n };
+    const complete: Step = { do: 'CompleteRecovery', clusterID: 'c2', revision: 1_000_000_009n, lost: '' };
     assert.match(brokenInvariant(scene(EMPTY, recovering('seeding')), complete) ?? '', /in step seeding/);
     assert.equal(brokenInvariant(scene(EMPTY, recovering('starting')), complete), undefined);
     assert.match(brokenInvariant(scene(EMPTY), complete) ?? '', /no recovery is recorded/);

@@ -1,14 +1,18 @@
 /**
- * From one survivor to a cluster again, with a person's consent. Everything of the lost cluster is stopped first and its
- * volumes are only read; what is made lives on a volume of its own, so that until the new cluster ID is recorded the way
- * back is open, and each phase can be begun again.
+ * From one survivor, or from a stored snapshot, to a cluster again, with a person's consent. The lost cluster's volumes are at
+ * most read; what is made lives on a volume of its own, so that until the new cluster ID is recorded the way back is open, and
+ * each phase can be begun again. A survivor has to be stopped before it can be copied. A snapshot is fetched, verified and
+ * restored first, and only then is anything of the lost cluster touched: a bad one costs nothing.
  */
+import type { EtcdQuorumRecovery } from '../../../api/etcdquorum.gen.ts';
 import { incarnationName } from '../../../api/names.ts';
+import { isSame } from '../consent.ts';
 import type { SeenPod } from '../observed.ts';
-import { REVISION_BUMP, seedPodName } from '../seeding.ts';
+import { lossSentence } from '../recovery-record.ts';
+import { bumpOver, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
+import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
-import { isSame } from '../survivors.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { filled, type SeedWords, started } from './seeded.ts';
 import { allPods } from './standing.ts';
@@ -20,19 +24,58 @@ type Recovery = {
   readonly incarnation: string;
   readonly since: number;
   readonly step: string;
-  /** Name of the survivor's volume. */
+  /** Name of the survivor's volume, or where the snapshot lies. */
   readonly source: string;
   readonly clusterID: string;
   readonly revision: bigint;
+  readonly lastRevision: bigint | undefined;
+  readonly fencedSince: number | undefined;
+  readonly takenAt: string | undefined;
+  /** Absent where it goes on from a survivor. */
+  readonly stored:
+    | { readonly location: StoreLocation; readonly name: string | undefined; readonly sha256: string | undefined }
+    | undefined;
 };
 
 const inFlight = (s: Situation): Recovery | undefined => {
   const { operation } = s.quorum?.status ?? {};
   const slot = s.slots.find(({ member }) => member.name === operation?.target);
   if (operation?.recovery === undefined || operation.incarnation === undefined || slot === undefined) return undefined;
-  const { source, clusterID, revision } = operation.recovery;
+  const { source, clusterID, revision, lastRevision, fencedSince, takenAt, location, etcdSnapshot, snapshot } =
+    operation.recovery;
   const { incarnation, since, step } = operation;
-  return { slot, incarnation, since: Date.parse(since), step, source, clusterID, revision: BigInt(revision) };
+  return {
+    slot,
+    incarnation,
+    since: Date.parse(since),
+    step,
+    source,
+    clusterID,
+    revision: BigInt(revision),
+    lastRevision: lastRevision === undefined ? undefined : BigInt(lastRevision),
+    fencedSince: fencedSince === undefined ? undefined : Date.parse(fencedSince),
+    takenAt,
+    stored: location === undefined ? undefined : { location, name: etcdSnapshot, sha256: snapshot },
+  };
+};
+
+/** What was consented to when it began; a claim that names the same snapshot by another way is a consent anew. */
+const isConsented = (
+  consent: EtcdQuorumRecovery | undefined,
+  { slot, clusterID, stored, source }: Recovery,
+): boolean => {
+  if (consent?.acceptDataLoss !== true) return false;
+  if (stored === undefined) return isSame({ survivor: slot.member.name, clusterID }, consent);
+  if (stored.name !== undefined) return isSame({ snapshot: stored.name, clusterID }, consent);
+  return isSame({ uri: source, clusterID }, consent) && isSameLocation(stored.location, consent.source);
+};
+
+/** Key by key: the API server keeps no order. */
+const isSameLocation = (a: unknown, b: unknown): boolean => {
+  if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return a === b;
+  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
+  const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
+  return [...keys].every((key) => isSameLocation(left[key], right[key]));
 };
 
 const places = (pods: readonly SeenPod[]): string =>
@@ -43,9 +86,10 @@ const fencing = (s: Situation, of: Recovery, pods: readonly SeenPod[]): Step | u
   if (pods.length === 0) return undefined;
   const running = pods.filter(({ deleting }) => !deleting);
   if (running.length > 0) {
-    return { do: 'Fence', why: `recovery from ${of.slot.member.name}`, pods: running.map(named) };
+    const from = of.stored === undefined ? of.slot.member.name : of.source;
+    return { do: 'Fence', why: `recovery from ${from}`, pods: running.map(named) };
   }
-  return s.seen.now - of.since < ENDING_MS
+  return s.seen.now - (of.fencedSince ?? of.since) < ENDING_MS
     ? wait('Recovering', `waiting for the end of ${places(pods)}`, RETRY_MS)
     : wait(
         'RecoveryBlocked',
@@ -69,34 +113,59 @@ const abandon = (of: Recovery, why: string): Step => {
   return { do: 'AbandonRecovery', why, pods: pods.map(named), volumes: volumes.map(named) };
 };
 
-const wordsOf = ({ slot: { member } }: Recovery): SeedWords => ({
+const wordsOf = ({ slot: { member }, stored, source }: Recovery): SeedWords => ({
   reason: 'Recovering',
-  filling: `the data of ${member.name} is being saved and restored`,
+  filling:
+    stored === undefined
+      ? `the data of ${member.name} is being saved and restored`
+      : `${source} is fetched, verified and restored beside the lost cluster, of which nothing is touched yet`,
   starting: `${member.name} starts on what was recovered`,
 });
 
+const clusterTokenOf = ({ clusterID, incarnation }: Recovery): string => `${clusterID}-${incarnation}`;
+
+/** Of the restored data: above everything that a watcher of the lost cluster can be known to have seen. */
+const bumpOf = ({ lastRevision, revision }: Recovery): bigint => bumpOver(lastRevision, revision);
+
 const seeding = (s: Situation, of: Recovery): Step => {
-  const { slot, incarnation, source, clusterID } = of;
-  const clusterToken = `${clusterID}-${incarnation}`;
-  const make: Step = { do: 'Seed', member: named(slot.member), incarnation, source, clusterID, clusterToken };
+  const { slot, incarnation, source, clusterID, stored } = of;
+  const make: Step = {
+    do: 'Seed',
+    member: named(slot.member),
+    incarnation,
+    source:
+      stored === undefined
+        ? { from: 'survivor', volume: source, clusterID }
+        : { from: 'snapshot', location: stored.location, sha256: stored.sha256 },
+    clusterToken: clusterTokenOf(of),
+    bump: bumpOf(of),
+  };
   const next = filled(s, of, wordsOf(of), make);
-  return 'do' in next
-    ? next
-    : { do: 'AdvanceRecovery', to: 'starting', revision: next.revision, snapshot: next.sha256 };
+  if ('do' in next) return next;
+  const { revision, sha256: snapshot, takenAt } = next;
+  return {
+    do: 'AdvanceRecovery',
+    to: stored === undefined ? 'starting' : 'fencing',
+    revision,
+    snapshot,
+    ...(takenAt === undefined || stored === undefined ? {} : { takenAt }),
+  };
 };
 
 const starting = (s: Situation, of: Recovery): Step => {
   const { slot, clusterID, revision } = of;
   const next = started(s, of, wordsOf(of), abandon(of, `the new volume of ${slot.member.name} was lost`));
   if ('do' in next) return next;
-  if (next.clusterId === clusterID || next.revision < revision + REVISION_BUMP) {
+  if (next.clusterId === clusterID || next.revision < revision + bumpOf(of)) {
     return {
       do: 'AskHuman',
       reason: 'ForeignData',
       message: `${slot.pod?.name} answers as cluster ${next.clusterId} at revision ${next.revision}, which is not what was recovered: keep Pods and volumes and report this`,
     };
   }
-  return { do: 'CompleteRecovery', clusterID: next.clusterId, revision: next.revision };
+  const last = of.lastRevision === undefined ? undefined : { revision: of.lastRevision };
+  const lost = lossSentence({ revision, takenAt: of.takenAt, last });
+  return { do: 'CompleteRecovery', clusterID: next.clusterId, revision: next.revision, lost };
 };
 
 export const recovery: Rule = {
@@ -108,22 +177,21 @@ export const recovery: Rule = {
     if (of === undefined) {
       return wait('Recovering', `waiting for EtcdMember ${quorum.status.operation.target ?? '?'}`, RETRY_MS);
     }
-    const { slot, source, step } = of;
-    const name = slot.member.name;
-    if (step === 'fencing') {
+    const { slot, source, step, stored } = of;
+    if (step === 'fencing' || step === 'filling') {
       if (seen.membership.known) return abandon(of, 'there is a quorum again');
-      const consent = { survivor: name, clusterID: of.clusterID };
-      if (!isSame(quorum.spec.recovery, consent)) return abandon(of, 'the consent was taken back');
+      if (!isConsented(quorum.spec.recovery, of)) return abandon(of, 'the consent was taken back or changed');
     }
+    if (step === 'filling') return seeding(s, of);
     const kept = slot.member.volumes.find((volume) => volume.name === source);
-    if (step !== 'starting' && (kept === undefined || kept.deleting)) {
+    if (stored === undefined && step !== 'starting' && (kept === undefined || kept.deleting)) {
       return abandon(of, `the volume ${source} of the survivor was deleted`);
     }
     const own = made(of).pods;
     const others = allPods(s).filter((pod) => !own.includes(pod));
     const fence = fencing(s, of, others);
     if (fence !== undefined) return fence;
-    if (step === 'fencing') return { do: 'AdvanceRecovery', to: 'seeding' };
+    if (step === 'fencing') return { do: 'AdvanceRecovery', to: stored === undefined ? 'seeding' : 'starting' };
     return step === 'seeding' ? seeding(s, of) : starting(s, of);
   },
 };

@@ -6,7 +6,7 @@
 import { incarnationName } from '../../../api/names.ts';
 import { REVISION_BUMP, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
-import type { StoreLocation } from '../snapshots/store-access.ts';
+import { locationName, type StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
 import { clearing, formed } from './bootstrap.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
@@ -26,10 +26,6 @@ const inFlight = (s: Situation): Restore | undefined => {
     revision: BigInt(operation.recovery.revision),
   };
 };
-
-/** `s3://bucket/key` or `pvc://claim/path`. */
-export const locationName = ({ s3, pvc }: StoreLocation): string =>
-  s3 === undefined ? `pvc://${pvc?.claimName}/${pvc?.subPath}` : `s3://${s3.bucket}/${s3.key}`;
 
 const begin = (s: Situation, location: StoreLocation): Step => {
   const { claim, namespaceTerminating } = s.seen;

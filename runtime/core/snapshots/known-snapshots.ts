@@ -19,6 +19,17 @@ export type KnownSnapshot = {
   readonly sha256: string | undefined;
 };
 
+/** A stored snapshot as the claim names it. */
+export type StoredSource = {
+  readonly location: StoreLocation;
+  readonly uri: string;
+  /** Of its EtcdSnapshot, and what that tells. Absent where the claim names the place. */
+  readonly name?: string;
+  readonly revision?: bigint;
+  readonly takenAt?: string;
+  readonly sha256?: string;
+};
+
 /** The destination names a prefix, what was stored has a key of its own. */
 const exactly = ({ s3, pvc }: StoreLocation, uri: string): StoreLocation | undefined => {
   const prefix = s3 === undefined ? `pvc://${pvc?.claimName}/` : `s3://${s3.bucket}/`;

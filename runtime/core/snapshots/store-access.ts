@@ -60,5 +60,9 @@ export const storeAccess = ({ s3, pvc, encryption }: StoreLocation, readOnly: bo
   };
 };
 
+/** `s3://bucket/key` or `pvc://claim/path`. */
+export const locationName = ({ s3, pvc }: StoreLocation): string =>
+  s3 === undefined ? `pvc://${pvc?.claimName}/${pvc?.subPath}` : `s3://${s3.bucket}/${s3.key}`;
+
 /** The prefix below which snapshots are put, or the exact key of one. */
 export const keyIn = ({ s3, pvc }: StoreLocation): string | undefined => s3?.key ?? pvc?.subPath;
