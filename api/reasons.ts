@@ -131,13 +131,14 @@ export const REASONS = {
   MemoryLost: 'The memory member lost its Pod and so its data. It is replaced as soon as the others hold quorum.',
   QuorumLost:
     'Fewer than a majority of the voters answer. Bring their nodes back; nothing is done to the data meanwhile.',
-  Recovering: 'Quorum is being recovered from the survivor that the claim names. Wait.',
+  Recovering: 'Quorum is being recovered from the survivor or the snapshot that the claim names. Wait.',
   RecoveryRefused: 'The consent in spec.recovery is not followed. The message says why; correct or remove it.',
   RecoveryBlocked:
     'The recovery waits for the end of Pods of the lost cluster, which could still take writes. Make sure that their nodes are down, then act as the message says.',
   SeedingFailed:
-    'The data of the survivor could not be taken over; its volume is untouched, and it is tried again. Read the message.',
-  AllDataLost: 'No member has data any more. Restore from a snapshot into a new claim.',
+    'A volume could not be filled from the survivor or the snapshot, which is untouched; it is tried again. Read the message.',
+  AllDataLost:
+    'No member has data any more. Consent to going back to a stored snapshot, by the line that the message prints.',
   DeadlineExceeded:
     'The change takes longer than progressDeadlineSeconds. It goes on; read the other conditions for the cause.',
   InvariantBroken: 'A decision was vetoed by the safety check. This is a defect: please report it with the message.',

@@ -439,6 +439,16 @@ describe('status', () => {
     });
   });
 
+  test('the claim tells what the last recovery went on from and what it lost, since events are gone in an hour', () => {
+    const recovered = [
+      { lostClusterID: 'c0', clusterID: 'c1', lost: { message: 'the first' } },
+      { lostClusterID: 'c1', clusterID: 'c2', lost: { message: 'the last' } },
+    ];
+    const status = { phase: 'Running', clusterID: 'c2', recovered };
+    const world = { observed: { ...settled.observed, quorum: quorumWith(SETTLED, { status }) } };
+    assert.equal(statusOf(compose(request('Status', world))).lastRecovery, 'the last');
+  });
+
   test('a version that cannot follow the one that runs is refused: members stay as accepted last, and the claim says what to set', () => {
     const world = { ...settled, spec: { version: '3.8.0' } };
     const members = compose(request('Members', world)).desired?.resources ?? {};

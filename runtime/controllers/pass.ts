@@ -141,7 +141,7 @@ const wordsFor = (step: Step): Words | undefined => {
         message:
           step.stored === undefined
             ? `quorum is recovered from ${step.target} at revision ${step.revision}, as the claim consents: cluster ${step.clusterID} is given up, and what only the others had`
-            : `quorum is recovered from ${step.stored.name ?? 'the snapshot'} in ${step.source}, as the claim consents: once the snapshot is verified, cluster ${step.clusterID} is given up, and what was written since`,
+            : `quorum is recovered from snapshot ${step.stored.name === undefined ? step.source : `${step.stored.name} (${step.source})`}, as the claim consents: once the snapshot is verified, cluster ${step.clusterID} is given up, and what was written since`,
       };
     case 'Fence':
       return {

@@ -7,6 +7,7 @@ import { LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { KubeFault, resources } from '../../runtime/ports/kube.ts';
 import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
+import { recoveryStories } from './recovery-stories.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import { tlsStories } from './tls-stories.ts';
 
@@ -745,6 +746,7 @@ export const stories: readonly Story[] = [
     immortal: true,
   },
   ...nodeStories,
+  ...recoveryStories,
   {
     name: 'repairs nothing and deletes nothing while the claims are not served yet',
     before: (stage) => formed(stage, {}),

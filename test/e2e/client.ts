@@ -98,6 +98,21 @@ export const read = async (
   return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
 };
 
+/** What a watch is told that goes on from `revision`, as an informer does whose connection broke. */
+export const watchFrom = async (pod: { ip: string }, revision: bigint): Promise<string> => {
+  const answer = await fetch(`http://${pod.ip}:${PORTS.client}/v3/watch`, {
+    method: 'POST',
+    body: JSON.stringify({ create_request: { key: text('written/0'), start_revision: String(revision) } }),
+    signal: AbortSignal.timeout(10_000),
+  });
+  let said = '';
+  for await (const piece of answer.body ?? []) {
+    said += Buffer.from(piece).toString();
+    if (said.includes('"canceled":true')) return said;
+  }
+  return said;
+};
+
 /** Every key with its value and revisions, read with a quorum: what must be the same after whatever happened in between. */
 export const everything = async (
   place: Place,

@@ -66,14 +66,16 @@ const chownTree = async (path: string, uid: number, gid: number): Promise<void> 
 };
 
 /** SIGKILL for the etcd of a Pod: its container starts again on whatever then lies on the volume. */
-export const killEtcd = async (pod: { readonly name: string }): Promise<void> => {
+export const killEtcd = (pod: { readonly name: string }): Promise<void> => signalEtcd(pod, 'SIGKILL');
+
+export const signalEtcd = async (pod: { readonly name: string }, signal: NodeJS.Signals): Promise<void> => {
   for (const pid of await processesInGroups()) {
     const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
     if (!words.startsWith('/usr/local/bin/etcd\0')) continue;
     // The process namespace of the container names its host after the Pod.
     const host = await readFile(`/proc/${pid}/root/etc/hostname`, 'utf8').catch(() => '');
     if (host.trim() !== pod.name) continue;
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
     return;
   }
   throw new Error(`no etcd process of Pod ${pod.name} was found`);

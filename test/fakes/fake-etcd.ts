@@ -47,7 +47,8 @@ export type FakeStart = {
 };
 
 export type FakeRestore = {
-  readonly from: { readonly disk: string; readonly directory: string };
+  /** Without a directory: the one that is there, as in a store, where a snapshot bears nobody's name. */
+  readonly from: { readonly disk: string; readonly directory?: string };
   readonly to: { readonly disk: string; readonly directory: string };
   readonly name: string;
   readonly peerURL: string;
@@ -1068,7 +1069,8 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       disks.set(to, new Map([...(disks.get(from) ?? [])].map(([directory, data]) => [directory, { ...data }])));
     },
     restore: ({ from, to, name, peerURL, token, bump }) => {
-      const source = disks.get(from.disk)?.get(from.directory);
+      const there = disks.get(from.disk);
+      const source = from.directory === undefined ? there?.values().next().value : there?.get(from.directory);
       if (source === undefined) return undefined;
       const { applied } = source;
       const id = identity(peerURL, token);

@@ -6,6 +6,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ContainerStatus, Node, PersistentVolume, Pod, PodCondition } from 'kubernetes-types/core/v1.js';
 import { ANNOTATIONS, CONTAINER, DATA_MOUNT, DATA_VOLUME, LABELS, PORTS, SEED_ROLE } from '../../api/names.ts';
+import { RESTORE_ORDER } from '../../runtime/core/seeding.ts';
+import { locationName, type StoreLocation } from '../../runtime/core/snapshots/store-access.ts';
 import type { Clock } from '../../runtime/ports/clock.ts';
 import { type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
 import type { FakeEtcd, FakeExit, FakeProcess } from './fake-etcd.ts';
@@ -276,6 +278,14 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     };
   };
 
+  /** In the fake etcd a stored snapshot is a disk of its own, named by its place. */
+  const orderedSnapshot = ({ spec }: Stored<Pod>): string | undefined => {
+    const order = spec?.initContainers
+      ?.flatMap(({ env = [] }) => env)
+      .find(({ name }) => name === RESTORE_ORDER)?.value;
+    return order === undefined ? undefined : locationName((JSON.parse(order) as { source: StoreLocation }).source);
+  };
+
   /** The steps of a seeding Pod, all at once: they end before anybody looks again, or fail and say why. */
   const fill = (pod: Stored<Pod>, own: Kept): void => {
     if (own.starts > 0) return;
@@ -286,9 +296,13 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? '';
     const { namespace } = pod.metadata;
     const source = pod.spec?.volumes?.find(({ name }) => name === 'source')?.persistentVolumeClaim?.claimName ?? '';
-    const from = store.get({ resource: resources.persistentvolumeclaims, namespace, name: source });
+    const survivor = store.get({ resource: resources.persistentvolumeclaims, namespace, name: source });
+    const stored = orderedSnapshot(pod);
     const revision = options.etcdOf(pod).restore({
-      from: { disk: from?.metadata.uid ?? '', directory: `${DATA_MOUNT}/${source}` },
+      from:
+        stored === undefined
+          ? { disk: survivor?.metadata.uid ?? '', directory: `${DATA_MOUNT}/${source}` }
+          : { disk: stored },
       to: { disk: own.disk, directory: `${DATA_MOUNT}/${flag('name')}` },
       name: flag('name'),
       peerURL: flag('initial-advertise-peer-urls'),

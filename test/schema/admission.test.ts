@@ -138,6 +138,24 @@ const refusals: [string, Spec, string, string][] = [
     'must be the name of an EtcdMember',
   ],
   [
+    'a recovery that does not say from what',
+    { recovery: { clusterID: '9b42538', acceptDataLoss: true } },
+    'spec.recovery',
+    'exactly one of survivor, snapshot and source',
+  ],
+  [
+    'a recovery from a member and from a snapshot',
+    { recovery: { ...consent, snapshot: 'nightly' } },
+    'spec.recovery',
+    'exactly one of survivor, snapshot and source',
+  ],
+  [
+    'a recovery from a place that is none',
+    { recovery: { source: {}, clusterID: '9b42538', acceptDataLoss: true } },
+    'spec.recovery.source',
+    'exactly one of s3 and pvc',
+  ],
+  [
     'a cluster ID that is no hexadecimal number',
     { recovery: { ...consent, clusterID: '0x9B42' } },
     'spec.recovery.clusterID',

@@ -106,6 +106,7 @@ describe('the XRD', () => {
       'clusterID',
       'connection',
       'lastHandledReconcileAt',
+      'lastRecovery',
       'leader',
       'learners',
       'members',

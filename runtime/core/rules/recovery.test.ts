@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { EtcdQuorumSpec } from '../../../api/etcdquorum.gen.ts';
 import { observed } from '../../../test/scenarios/world.ts';
-import { consentOf } from '../consent.ts';
+import { advice, consentOf } from '../consent.ts';
 import { brokenInvariant } from '../invariants.ts';
 import { known, type Observed, type SeenPod } from '../observed.ts';
+import { lossSentence } from '../recovery-record.ts';
+import { bumpOver, REVISION_BUMP } from '../seeding.ts';
 import { classify, type Situation } from '../situation.ts';
+import type { KnownSnapshot, StoredSource } from '../snapshots/known-snapshots.ts';
 import type { Step } from '../steps.ts';
-import { survivorsOf } from '../survivors.ts';
+import { lastSeenOf, survivorsOf } from '../survivors.ts';
 
 const LOST = `
 latch c1
@@ -19,8 +23,21 @@ slot 2 inc=ccccc id=c1 phase=Voter begun=ccccc | pod ccccc running | answers c1/
 const since = new Date(0).toISOString();
 const consent = (survivor: string, clusterID = 'c1') => ({ survivor, clusterID, acceptDataLoss: true });
 
+const snapshot = (name: string, revision: bigint, clusterID = 'c1', etcdVersion = '3.6.16'): KnownSnapshot => ({
+  name,
+  uri: `s3://b/${name}.db`,
+  location: { s3: { endpoint: 'https://s3', bucket: 'b', key: `${name}.db` } },
+  revision,
+  takenAt: '1970-01-01T00:00:00.000Z',
+  clusterID,
+  etcdVersion,
+  sha256: 'a'.repeat(64),
+});
+const consentToSnapshot = (name: string) => ({ snapshot: name, clusterID: 'c1', acceptDataLoss: true });
+
 type Change = {
-  readonly recovery?: ReturnType<typeof consent>;
+  readonly recovery?: NonNullable<EtcdQuorumSpec['recovery']>;
+  readonly snapshots?: readonly KnownSnapshot[];
   readonly status?: object;
   readonly pod?: (pod: SeenPod) => Partial<SeenPod>;
   readonly agentImage?: string;
@@ -111,7 +128,151 @@ describe('consent', () => {
   });
 });
 
+describe('consent to going back to a snapshot', () => {
+  const GONE = `
+latch c1
+want 3
+voters demo-0 demo-1 demo-2
+slot 0 inc=aaaaa id=a1 phase=Voter begun=aaaaa
+slot 1 inc=bbbbb id=b1 phase=Voter begun=bbbbb
+slot 2 inc=ccccc id=c1 phase=Voter begun=ccccc`;
+  const asked = (name: string, ...snapshots: KnownSnapshot[]): string =>
+    why(scene(LOST, { recovery: consentToSnapshot(name), snapshots }));
+
+  it('is followed where it goes further than every survivor, or nobody survives', () => {
+    assert.equal(asked('far', snapshot('far', 10n)), 'given');
+    assert.equal(asked('same', snapshot('same', 9n)), 'given');
+    const nobody = scene(GONE, { recovery: consentToSnapshot('old'), snapshots: [snapshot('old', 3n)] });
+    assert.equal(why(nobody), 'given');
+  });
+
+  it('gets refused where a survivor has more, with the line that loses less', () =>
+    assert.match(asked('old', snapshot('old', 8n)), /old has come to revision 8, demo-2 to 9.*survivor: demo-2/));
+
+  it('gets refused where there is no such snapshot, or it is of a cluster that this never was', () => {
+    assert.match(asked('gone', snapshot('far', 10n)), /gone, of which there is no complete.*snapshot: "far"/);
+    assert.match(asked('foreign', snapshot('foreign', 90n, 'c9')), /of cluster c9, which this cluster has never been/);
+  });
+
+  it('is followed where the snapshot is of what the cluster was before an earlier recovery', () => {
+    const status = {
+      recovered: [
+        { id: 'op', at: since, lostClusterID: 'c0', clusterID: 'c1', revisionBefore: '1', revisionAfter: '2' },
+      ],
+    };
+    const recovery = consentToSnapshot('before');
+    assert.equal(why(scene(GONE, { recovery, status, snapshots: [snapshot('before', 1n, 'c0')] })), 'given');
+  });
+
+  it('gets refused where the claim asks for an etcd that cannot read it, before anything is made', () => {
+    const newer = snapshot('newer', 90n, 'c1', '3.7.1');
+    assert.match(asked('newer', newer), /set spec.version to 3.7.1/);
+    assert.equal(asked('older', snapshot('older', 90n, 'c1', '3.5.35')), 'given');
+  });
+
+  it('is none where it stood in the claim before the loss, by whichever name', () => {
+    const source = { s3: { endpoint: 'https://s3', bucket: 'b', key: 'k' } };
+    for (const [recovery, priorConsent] of [
+      [consentToSnapshot('far'), { snapshot: 'far', clusterID: 'c1' }],
+      [
+        { source, clusterID: 'c1', acceptDataLoss: true },
+        { uri: 's3://b/k', clusterID: 'c1' },
+      ],
+    ] as const) {
+      const status = { loss: { since, priorConsent } };
+      assert.match(why(scene(LOST, { recovery, status, snapshots: [snapshot('far', 10n)] })), /before quorum was lost/);
+      const other = { loss: { since, priorConsent: { survivor: 'demo-2', clusterID: 'c1' } } };
+      assert.equal(why(scene(LOST, { recovery, status: other, snapshots: [snapshot('far', 10n)] })), 'given');
+    }
+  });
+
+  it('is offered first where it goes further, and the survivor beside it, since a snapshot may prove to be of no use', () => {
+    const said = advice(scene(LOST, { snapshots: [snapshot('near', 8n), snapshot('far', 12n)] })) ?? '';
+    assert.match(
+      said,
+      /newest snapshot: far at revision 12.*the snapshot goes further.*snapshot: "far".*survivor: demo-2/,
+    );
+    assert.match(
+      advice(scene(GONE, { snapshots: [snapshot('old', 3n)] })) ?? '',
+      /what came after revision 3|revisions/,
+    );
+  });
+
+  it('begins with the revision that the cluster is known to have come to, by whatever record', () => {
+    const floor = GONE.replace('phase=Voter begun=ccccc', 'phase=Voter begun=ccccc | volume ccccc cluster=c1 floor=70');
+    const lastOf = (notation: string, change: Change): bigint | undefined =>
+      lastSeenOf(scene(notation, change))?.revision;
+    assert.equal(lastOf(GONE, {}), undefined, 'nobody knows');
+    assert.equal(lastOf(floor, {}), 70n);
+    assert.equal(lastOf(floor, { status: { loss: { since, lastRevision: '71' } } }), 71n);
+    assert.equal(lastOf(LOST, { snapshots: [snapshot('far', 12n)] }), 12n);
+    assert.equal(lastOf(LOST, { snapshots: [snapshot('foreign', 90n, 'c9')] }), 9n);
+  });
+});
+
+describe('what a recovery does not bring back', () => {
+  it('is told as far as it is known, and as unknown where it is not', () => {
+    const takenAt = '2026-11-30T02:00:00Z';
+    assert.match(
+      lossSentence({ revision: 55n, takenAt, last: { revision: 60n } }),
+      /^revisions 56 to 60, written since 2026/,
+    );
+    assert.match(lossSentence({ revision: 55n, takenAt, last: undefined }), /how much that is, is not known/);
+    assert.match(
+      lossSentence({ revision: 55n, takenAt, last: { revision: 55n } }),
+      /what came after revision 55.* is lost/,
+    );
+  });
+
+  it('leaves no revision to be given out twice, however old the snapshot is', () => {
+    assert.equal(bumpOver(undefined, 5n), REVISION_BUMP);
+    assert.equal(5n + bumpOver(9_000_000_000n, 5n), 9_000_000_000n + REVISION_BUMP);
+    assert.equal(bumpOver(3n, 5n), REVISION_BUMP);
+  });
+});
+
 describe('the veto', () => {
+  const fromSnapshot = (step: string): Change => ({
+    recovery: consentToSnapshot('far'),
+    status: {
+      operation: {
+        id: 'op-1',
+        kind: 'RecoverQuorum',
+        target: 'demo-0',
+        step,
+        since,
+        incarnation: 'ddddd',
+        recovery: { source: 's3://b/far.db', clusterID: 'c1', revision: '12', location: {}, etcdSnapshot: 'far' },
+      },
+    },
+  });
+
+  it('keeps everything of the lost cluster as it is until the snapshot was verified', () => {
+    const fence: Step = { do: 'Fence', why: '', pods: [{ name: 'demo-2-ccccc', uid: 'u' }] };
+    assert.match(brokenInvariant(scene(LOST, fromSnapshot('filling')), fence) ?? '', /has not been verified/);
+    assert.equal(brokenInvariant(scene(LOST, fromSnapshot('fencing')), fence), undefined);
+    const start: Step = { do: 'AdvanceRecovery', to: 'starting' };
+    assert.match(brokenInvariant(scene(LOST, fromSnapshot('fencing')), start) ?? '', /is still there/);
+    const advance: Step = { do: 'AdvanceRecovery', to: 'fencing', revision: 12n, snapshot: 'a' };
+    assert.equal(brokenInvariant(scene(LOST, fromSnapshot('filling')), advance), undefined);
+  });
+
+  it('stops a recovery from another snapshot than the one that was consented to', () => {
+    const begin = (name: string): Step => ({
+      do: 'BeginRecovery',
+      target: 'demo-0',
+      source: `s3://b/${name}.db`,
+      clusterID: 'c1',
+      revision: 12n,
+      stored: snapshot(name, 12n) as StoredSource,
+      replaces: undefined,
+      lastRevision: undefined,
+    });
+    const s = scene(LOST, { recovery: consentToSnapshot('far') });
+    assert.match(brokenInvariant(s, begin('near')) ?? '', /nobody consented/);
+    assert.equal(brokenInvariant(s, begin('far')), undefined);
+  });
+
   const recovering = (step: string): Change => ({
     recovery: consent('demo-2'),
     status: {

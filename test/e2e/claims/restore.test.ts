@@ -68,7 +68,7 @@ describe('a claim with spec.bootstrap.restore', {
       );
       const { message } = await condition(() => claimIn(place, 'altered'), 'Available', {
         status: 'False',
-        reason: 'SeedingFailed',
+        reason: 'SnapshotDamaged',
       });
       t.diagnostic(message ?? '');
       assert.match(message ?? '', /altered/);

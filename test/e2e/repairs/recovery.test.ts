@@ -5,9 +5,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { PORTS } from '../../../api/names.ts';
 import { claim, claimIn, condition, conditionOf, podOf, podsOf, quorumIn, ready, volumesOf } from '../claim.ts';
-import { writer } from '../client.ts';
+import { watchFrom, writer } from '../client.ts';
 import { eventually, notYet, throughout } from '../eventually.ts';
 import { askMember, oneCluster, reachable, selfOf } from '../identity.ts';
 import { connected, inNamespace, type Place } from '../place.ts';
@@ -27,21 +26,6 @@ const keysOf = async (place: Place, pod: { name: string; ip: string }): Promise<
     serializable: true,
   });
   return kvs.map(({ key }) => Buffer.from(key, 'base64').toString());
-};
-
-/** What a watch is told that goes on from `revision`, as an informer does whose connection broke. */
-const watchFrom = async (pod: { ip: string }, revision: bigint): Promise<string> => {
-  const answer = await fetch(`http://${pod.ip}:${PORTS.client}/v3/watch`, {
-    method: 'POST',
-    body: JSON.stringify({ create_request: { key: text('written/0'), start_revision: String(revision) } }),
-    signal: AbortSignal.timeout(10_000),
-  });
-  let said = '';
-  for await (const piece of answer.body ?? []) {
-    said += Buffer.from(piece).toString();
-    if (said.includes('"canceled":true')) return said;
-  }
-  return said;
 };
 
 describe('quorum lost for good', { skip }, () => {

@@ -1,0 +1,200 @@
+/**
+ * Every volume is lost, and the cluster goes back to its last snapshot by the line that its condition prints: what was in the
+ * snapshot is there, at revisions that nobody has seen, an old watch is told that it missed something, and the status says
+ * what is lost. Then a member survives that is older than the newest snapshot.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parse } from 'yaml';
+import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../../api/etcdsnapshot.gen.ts';
+import { API_VERSION } from '../../../api/names.ts';
+import { bucketIn } from '../bucket.ts';
+import { claim, claimIn, condition, podOf, podsOf, quorumIn, ready, volumesOf } from '../claim.ts';
+import { put, read, watchFrom } from '../client.ts';
+import { eventually, notYet } from '../eventually.ts';
+import { oneCluster, reachable, selfOf } from '../identity.ts';
+import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
+import { signalEtcd } from '../volume.ts';
+
+const { cluster } = await connected();
+
+const keys = (from: number, to: number): string[] =>
+  Array.from({ length: to - from }, (_, n) => `written/${String(from + n).padStart(4, '0')}`);
+
+const oneOf = async (place: Place): Promise<{ name: string; ip: string }> =>
+  reachable(await podsOf(place, 'demo'))[0] ?? notYet('no Pod has an address');
+
+const write = async (place: Place, from: number, to: number): Promise<bigint> => {
+  const pod = await oneOf(place);
+  for (const key of keys(from, to)) await put(place, pod, key, `value of ${key}`);
+  return (await selfOf(place, pod)).revision;
+};
+
+const stored = (place: Place, name: string): Promise<EtcdSnapshotStatus> =>
+  eventually(
+    `snapshot ${name} is stored`,
+    async () => {
+      const { status } = (await place.get(seenKinds.etcdsnapshots, name)) ?? notYet('it is not there');
+      return status?.phase === 'Complete' ? status : notYet(JSON.stringify(status?.conditions));
+    },
+    { deadlineMs: 120_000 },
+  );
+
+const consent = (place: Place, spec: unknown): Promise<string> =>
+  place.kubectl([
+    'patch',
+    'etcdclusters.etcd-operator.cozystack.io',
+    'demo',
+    '--type=merge',
+    '-p',
+    JSON.stringify({ spec }),
+  ]);
+
+const destroy = async (place: Place, members: readonly string[]): Promise<void> => {
+  const names = (await Promise.all(members.map((member) => podOf(place, member)))).map(({ metadata }) => metadata.name);
+  await place.kubectl(['delete', 'pvc', ...names, '--wait=false']);
+  await place.kubectl(['delete', 'pod', ...names, '--grace-period=0', '--force']);
+};
+
+/** The line as it stands in the condition, to be put into the claim as it is. */
+const lineIn = (message: string): unknown =>
+  parse(/recovery: \{[^}]*\}/.exec(message)?.[0] ?? assert.fail(`no line to copy in: ${message}`));
+
+const skip = !cluster.local
+  ? 'needs the nodes of the local cluster'
+  : cluster.s3 === undefined
+    ? 'needs an S3 server'
+    : false;
+
+describe('a cluster that is lost', { skip }, () => {
+  test(
+    'comes back from its last snapshot by one edit, and its status says what that lost',
+    inNamespace('from-snapshot', async (place, t) => {
+      const bucket = await bucketIn(cluster, 'e2e-recovery');
+      const snapshot = (name: string): EtcdSnapshot => ({
+        apiVersion: API_VERSION,
+        kind: 'EtcdSnapshot',
+        metadata: { name },
+        spec: { clusterRef: { name: 'demo' }, destination: { s3: { ...bucket.location, key: place.namespace } } },
+      });
+      await place.apply(bucket.secret('s3'), claim('demo'));
+      await ready(place, 'demo', { deadlineMs: 180_000 });
+      const before = await oneCluster(place, 'demo', 3);
+      await write(place, 0, 30);
+      await place.apply(snapshot('first'));
+      const first = await stored(place, 'first');
+      const seen = await write(place, 30, 40);
+      // So that the runtime has looked once more: how far the cluster had come is known by what it saw.
+      await eventually('the runtime has seen the cluster since', async () =>
+        assert.equal((await quorumIn(place, 'demo')).status?.phase, 'Running'),
+      );
+
+      await destroy(place, ['demo-0', 'demo-1', 'demo-2']);
+      const lost = await condition(
+        () => claimIn(place, 'demo'),
+        'Available',
+        { status: 'False', reason: ['AllDataLost', 'QuorumLost'], words: /newest snapshot: first at revision/ },
+        { deadlineMs: 120_000 },
+      );
+      t.diagnostic(`Available: ${lost.message}`);
+      const told = (await quorumIn(place, 'demo')).status;
+      assert.deepEqual(told?.furthest, { kind: 'Snapshot', name: 'first', revision: first.revision });
+
+      // One bit: refused before anything was made of it, and in words of its own.
+      const objects = bucket.open();
+      const key = bucket.keyOf(first.artifact?.uri);
+      const bytes = Buffer.concat(await Array.fromAsync(objects.read(key)));
+      const owner = (await objects.find(key))?.owner ?? '';
+      async function* one(content: Uint8Array): AsyncGenerator<Uint8Array> {
+        yield content;
+      }
+      const flipped = Buffer.from(bytes);
+      flipped[9_000] = (flipped[9_000] ?? 0) ^ 1;
+      await objects.put(key, one(flipped), { owner });
+      const started = performance.now();
+      await consent(place, lineIn(lost.message ?? ''));
+      const refused = await condition(
+        () => claimIn(place, 'demo'),
+        'Progressing',
+        { reason: 'SnapshotDamaged' },
+        { deadlineMs: 120_000 },
+      );
+      t.diagnostic(`Progressing: ${refused.message}`);
+      assert.equal((await quorumIn(place, 'demo')).status?.clusterID, before.clusterID, 'nothing was given up');
+      await objects.put(key, one(bytes), { owner });
+      objects.close();
+
+      await ready(place, 'demo', { deadlineMs: 240_000 });
+      t.diagnostic(
+        `three members ${Math.round(performance.now() - started)} ms after the edit, a bad snapshot among them`,
+      );
+      const after = await oneCluster(place, 'demo', 3);
+      assert.notEqual(after.clusterID, before.clusterID);
+      for (const pod of reachable(await podsOf(place, 'demo'))) {
+        for (const name of keys(0, 30)) assert.equal(await read(place, pod, name), `value of ${name}`, name);
+        assert.equal(await read(place, pod, 'written/0035'), undefined, 'what came after the snapshot is lost');
+      }
+      const pod = await oneOf(place);
+      assert.ok((await selfOf(place, pod)).revision > seen + 999_999_999n, 'no revision is given out twice');
+      assert.match(await watchFrom(pod, seen), /"compact_revision":"1\d{9}"/, 'an old watch is told');
+      const [entry] = (await quorumIn(place, 'demo')).status?.recovered ?? [];
+      assert.equal(entry?.etcdSnapshot, 'first');
+      assert.equal(entry?.uri, first.artifact?.uri);
+      assert.equal(entry?.lost?.fromRevision, String(BigInt(first.revision ?? '0') + 1n));
+      assert.ok(entry?.lost?.since !== undefined && entry.lost.until !== undefined, JSON.stringify(entry?.lost));
+      const { lastRecovery } = (await claimIn(place, 'demo')).status ?? {};
+      t.diagnostic(`lastRecovery: ${lastRecovery}`);
+      assert.match(lastRecovery ?? '', /went on from snapshot first at revision/);
+      await eventually('an event tells what was lost', async () => {
+        const events = await place.list(seenKinds.events);
+        const said = events.find(({ message = '' }) => message.startsWith('the recovered cluster is'));
+        if (said === undefined) notYet(`${events.length} events`);
+        assert.match(said?.message ?? '', /lost/);
+      });
+
+      // A member hangs while the others go on: it survives, and the snapshot goes further than its data.
+      let second: EtcdSnapshotStatus | undefined;
+      const older = await podOf(place, 'demo-2');
+      const startsOf = async (): Promise<number | undefined> =>
+        (await podOf(place, 'demo-2')).status?.containerStatuses?.[0]?.restartCount;
+      for (let attempt = 1; second === undefined && attempt <= 3; attempt += 1) {
+        const starts = await startsOf();
+        await signalEtcd(older.metadata, 'SIGSTOP');
+        const [writable] = reachable([await podOf(place, 'demo-0')]);
+        await put(place, writable ?? assert.fail('demo-0 has no address'), 'second', 'written');
+        await place.apply(snapshot(`second-${attempt}`));
+        const taken = await stored(place, `second-${attempt}`);
+        // The kubelet has started it anew meanwhile, and it has caught up.
+        if ((await startsOf()) !== starts) continue;
+        second = taken;
+        await destroy(place, ['demo-0', 'demo-1']);
+      }
+      assert.ok(second !== undefined, 'a snapshot that goes further than demo-2');
+      await signalEtcd(older.metadata, 'SIGCONT');
+      const further = await condition(
+        () => claimIn(place, 'demo'),
+        'Available',
+        { status: 'False', reason: 'QuorumLost', words: /survivors: demo-2 .*the snapshot goes further/ },
+        { deadlineMs: 120_000 },
+      );
+      t.diagnostic(`Available: ${further.message}`);
+      assert.equal((await quorumIn(place, 'demo')).status?.furthest?.kind, 'Snapshot');
+      await consent(place, lineIn(further.message ?? ''));
+      await ready(place, 'demo', { deadlineMs: 240_000 });
+      assert.equal(await read(place, await oneOf(place), 'second'), 'written', 'only the snapshot had it');
+      const { recovered = [] } = (await quorumIn(place, 'demo')).status ?? {};
+      assert.deepEqual(
+        recovered.map(({ etcdSnapshot, uri }) => [etcdSnapshot?.replace(/-.*/, ''), uri]),
+        [
+          ['first', first.artifact?.uri],
+          ['second', second.artifact?.uri],
+        ],
+      );
+      await eventually(
+        'the volumes of the lost clusters are gone',
+        async () => assert.equal((await volumesOf(place, 'demo')).length, 3),
+        { deadlineMs: 120_000 },
+      );
+    }),
+  );
+});
