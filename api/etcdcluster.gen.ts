@@ -470,6 +470,24 @@ export interface EtcdClusterRecoverySourcePvc {
   subPath: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdClusterRecoverySourceEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+ */
+export interface EtcdClusterRecoverySourceEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdClusterRecoverySourceEncryptionKeySecretRef;
+}
+/**
  * Where a stored snapshot lies that no EtcdSnapshot of the namespace stands for.
  */
 export interface EtcdClusterRecoverySource {
@@ -481,6 +499,10 @@ export interface EtcdClusterRecoverySource {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdClusterRecoverySourcePvc;
+  /**
+   * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+   */
+  encryption?: EtcdClusterRecoverySourceEncryption;
 }
 /**
  * Consent to go on after quorum was lost for good: from one surviving member, or from a stored snapshot. What is not in it is given up. Available=False with reason QuorumLost or AllDataLost prints what to put here. Bound to the lost cluster, so that it does nothing once that was recovered; it may stay.

@@ -248,6 +248,24 @@ export interface EtcdQuorumRecoverySourcePvc {
   subPath: string;
 }
 /**
+ * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+ */
+export interface EtcdQuorumRecoverySourceEncryptionKeySecretRef {
+  /**
+   * Its name.
+   */
+  name: string;
+}
+/**
+ * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+ */
+export interface EtcdQuorumRecoverySourceEncryption {
+  /**
+   * A Secret of the namespace. Its entry key holds 32 random bytes in base64, by which new snapshots are encrypted; every other entry is a key of the same form by which older ones are still read.
+   */
+  keySecretRef: EtcdQuorumRecoverySourceEncryptionKeySecretRef;
+}
+/**
  * Where a stored snapshot lies that no EtcdSnapshot of the namespace stands for.
  */
 export interface EtcdQuorumRecoverySource {
@@ -259,6 +277,10 @@ export interface EtcdQuorumRecoverySource {
    * A PersistentVolumeClaim of the namespace.
    */
   pvc?: EtcdQuorumRecoverySourcePvc;
+  /**
+   * By which an encrypted snapshot is read. Absent, only one that is not encrypted is taken; present, only one that is.
+   */
+  encryption?: EtcdQuorumRecoverySourceEncryption;
 }
 /**
  * A person's consent to go on from one survivor of this lost cluster, or from a stored snapshot.
@@ -877,7 +899,7 @@ export interface EtcdQuorumOperationRecovery {
    */
   revision: string;
   /**
-   * SHA-256 of the snapshot: of a stored one as its EtcdSnapshot has it, then as found.
+   * SHA-256 of the snapshot: of a stored one as its EtcdSnapshot has it, else as it was found.
    */
   snapshot?: string;
   /**

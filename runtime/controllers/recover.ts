@@ -54,7 +54,7 @@ const advance = async (scene: Scene, step: Extract<Step, { do: 'AdvanceRecovery'
       recovery: {
         ...operation.recovery,
         ...(revision === undefined ? {} : { revision: String(revision) }),
-        ...(snapshot === undefined ? {} : { snapshot }),
+        ...(snapshot === undefined || operation.recovery.snapshot !== undefined ? {} : { snapshot }),
         ...(takenAt === undefined || operation.recovery.takenAt !== undefined ? {} : { takenAt }),
         ...(step.to === 'fencing' ? { fencedSince: new Date(scene.seen.now).toISOString() } : {}),
       },

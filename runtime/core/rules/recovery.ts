@@ -55,7 +55,10 @@ const inFlight = (s: Situation): Recovery | undefined => {
     lastRevision: lastRevision === undefined ? undefined : BigInt(lastRevision),
     fencedSince: fencedSince === undefined ? undefined : Date.parse(fencedSince),
     takenAt,
-    stored: location === undefined ? undefined : { location, name: etcdSnapshot, sha256: snapshot },
+    stored:
+      location === undefined
+        ? undefined
+        : { location, name: etcdSnapshot, sha256: etcdSnapshot === undefined ? undefined : snapshot },
   };
 };
 

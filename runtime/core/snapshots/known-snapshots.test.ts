@@ -37,9 +37,11 @@ describe('a stored snapshot', () => {
       sha256: 'a'.repeat(64),
     });
     const s3 = { endpoint: 'https://s3', bucket: 'b', credentialsSecretRef: { name: 'keys' } };
+    const encryption = { keySecretRef: { name: 'snapshot-keys' } };
     const stored = { ...complete, artifact: { uri: 's3://b/team-a/demo/x.db' } };
-    assert.deepEqual(knownSnapshot(snapshot('x', stored, { s3 }))?.location, {
+    assert.deepEqual(knownSnapshot(snapshot('x', stored, { s3, encryption }))?.location, {
       s3: { ...s3, key: 'team-a/demo/x.db' },
+      encryption,
     });
   });
 

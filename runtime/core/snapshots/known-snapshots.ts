@@ -31,15 +31,13 @@ export type StoredSource = {
 };
 
 /** The destination names a prefix, what was stored has a key of its own. */
-const exactly = ({ s3, pvc }: StoreLocation, uri: string): StoreLocation | undefined => {
+const exactly = (destination: StoreLocation, uri: string): StoreLocation | undefined => {
+  const { s3, pvc } = destination;
   const prefix = s3 === undefined ? `pvc://${pvc?.claimName}/` : `s3://${s3.bucket}/`;
   if (!uri.startsWith(prefix) || uri.length === prefix.length) return undefined;
   const key = uri.slice(prefix.length);
-  return s3 === undefined
-    ? pvc === undefined
-      ? undefined
-      : { pvc: { ...pvc, subPath: key } }
-    : { s3: { ...s3, key } };
+  if (s3 !== undefined) return { ...destination, s3: { ...s3, key } };
+  return pvc === undefined ? undefined : { ...destination, pvc: { ...pvc, subPath: key } };
 };
 
 /** Undefined where it is not complete: without its manifest a stored object is no snapshot. */
