@@ -8,7 +8,14 @@ import type { EtcdQuorumSpec } from '../../api/etcdquorum.gen.ts';
 import { PORTS, peerHost } from '../../api/names.ts';
 import type { SeenCertificate, SeenSecret } from '../core/certificates.ts';
 import { known, type SeenAuth, unknown } from '../core/observed.ts';
-import { type EtcdClients, type EtcdEndpoint, EtcdFault, type EtcdMemberClient, type EtcdTls } from '../ports/etcd.ts';
+import {
+  type EtcdClients,
+  type EtcdEndpoint,
+  EtcdFault,
+  type EtcdLoginPlace,
+  type EtcdMemberClient,
+  type EtcdTls,
+} from '../ports/etcd.ts';
 import { type NamedSecrets, type SecretView, secretBytes } from '../ports/secrets.ts';
 import { type ClusterName, clusterKey } from './world.ts';
 
@@ -32,8 +39,8 @@ export type Dialler = {
   inForce(cluster: ClusterName, password: string): void;
   /** Rejects with `TlsRefused` where the Secrets do not give what it takes. */
   client(cluster: ClusterName, pod: Dialled): EtcdMemberClient;
-  /** Where learners have tokens from: a member that serves clients. */
-  loginAt(cluster: ClusterName, pod: Dialled | undefined): void;
+  /** Where learners have tokens from: the members that serve clients. */
+  loginAt(cluster: ClusterName, pods: readonly Dialled[]): void;
   forget(cluster: ClusterName): void;
   /** When each certificate in use ends. */
   expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
@@ -147,7 +154,7 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
   /** Which login of a cluster is in use; as many as there are: none was taken. */
   const turns = new Map<string, number>();
   const forces = new Map<string, string>();
-  const voters = new Map<string, Dialled>();
+  const voters = new Map<string, readonly Dialled[]>();
   /** URLs that clients of a cluster's present certificates were made for. */
   const dialled = new Map<string, Set<string>>();
   const seen = new Map<string, { readonly cluster: ClusterName; readonly certificates: readonly SeenCertificate[] }>();
@@ -197,28 +204,28 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       }
       const urls = dialled.get(key) ?? new Set();
       dialled.set(key, urls.add(address));
-      const serving = voters.get(key);
-      const voter =
-        serving === undefined || serving.ip === pod.ip
-          ? undefined
-          : {
-              url: url('https', serving.ip),
-              tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, serving.name) },
-            };
+      // With what the Secrets hold when it is asked for, and not when the client was made.
+      const loginAt = (): EtcdLoginPlace[] => {
+        const tls = accesses.get(key)?.tls;
+        return tls === undefined
+          ? []
+          : (voters.get(key) ?? [])
+              .filter(({ ip }) => ip !== pod.ip)
+              .map(({ ip, name }) => ({
+                url: url('https', ip),
+                tls: { ...tls, serverName: peerHost(cluster.name, cluster.namespace, name) },
+              }));
+      };
       const endpoint: EtcdEndpoint = {
         url: address,
-        ...(login === undefined
-          ? {}
-          : { auth: { username: 'root', password: login, ...(voter === undefined ? {} : { loginAt: voter }) } }),
+        ...(login === undefined ? {} : { auth: { username: 'root', password: login, loginAt } }),
         // Dialled by address, because names lag behind Pods; what the certificate must carry is the name all the same.
         tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, pod.name) },
       };
       return etcd.at(endpoint);
     },
-    loginAt: (cluster, pod) => {
-      const key = clusterKey(cluster);
-      if (pod === undefined) voters.delete(key);
-      else voters.set(key, pod);
+    loginAt: (cluster, pods) => {
+      voters.set(clusterKey(cluster), pods);
     },
     mark: (cluster) => turns.get(clusterKey(cluster)) ?? 0,
     turnDown: (cluster, mark) => {

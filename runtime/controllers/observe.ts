@@ -468,18 +468,17 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
   const stored = caches.quorums.get(cluster.namespace, cluster.name);
   const quorum = stored === undefined ? undefined : seenQuorum(stored);
   const certificates = await world.dialler.prepare(cluster, quorum?.spec);
-  const serving = caches.pods
-    .byIndex(key)
-    .find(({ metadata, status }) => metadata.labels?.[LABELS.role] === ROLE_VOTER && status?.podIP !== undefined);
   world.dialler.loginAt(
     cluster,
-    serving?.status?.podIP === undefined
-      ? undefined
-      : {
-          name: serving.metadata.name,
-          ip: serving.status.podIP,
-          config: serving.metadata.annotations?.[ANNOTATIONS.config],
-        },
+    caches.pods.byIndex(key).flatMap(({ metadata, status }) => {
+      const serves =
+        metadata.labels?.[LABELS.role] === ROLE_VOTER &&
+        metadata.deletionTimestamp === undefined &&
+        status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
+      return !serves || status?.podIP === undefined
+        ? []
+        : [{ name: metadata.name, ip: status.podIP, config: metadata.annotations?.[ANNOTATIONS.config] }];
+    }),
   );
   const answered = await Promise.all(
     caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, cluster, pod, signal) })),

@@ -28,11 +28,16 @@ export type EtcdTls = {
   readonly serverName?: string | undefined;
 };
 
+export type EtcdLoginPlace = { readonly url: string; readonly tls?: EtcdTls | undefined };
+
 export type EtcdAuth = {
   readonly username: string;
   readonly password: string;
-  /** A voter to log in at where this member is a learner, which takes tokens and gives none. */
-  readonly loginAt?: { readonly url: string; readonly tls?: EtcdTls | undefined } | undefined;
+  /**
+   * Where this member is a learner, which takes tokens and gives none: the voters to log in at, tried in turn. Asked for at
+   * each login, because a client outlives the voters that served when it was made.
+   */
+  readonly loginAt?: (() => readonly EtcdLoginPlace[]) | undefined;
 };
 
 export type EtcdEndpoint = {

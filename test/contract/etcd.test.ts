@@ -722,10 +722,20 @@ for (const implementation of implementations) {
       await lab.run(newcomer, cluster.start('existing', [...cluster.places, newcomer]));
       await eventually(() => cluster.client(newcomer).status());
       await lab.enableAuth(voter, 'correct');
-      const auth = { username: 'root', password: 'correct', loginAt: { url: voter.clientURL } };
-      const learner = lab.clients.at({ url: newcomer.clientURL, auth });
+      const nowhere = { url: (await lab.place('nowhere')).clientURL };
+      let places = [nowhere];
+      const as = (password: string) => ({ username: 'root', password, loginAt: () => places });
+      const learner = lab.clients.at({ url: newcomer.clientURL, auth: as('correct') });
+      await refuses(learner.status(), 'Unreachable');
+      // The client was made before any voter was known to serve, and finds the one that does now.
+      places = [nowhere, { url: voter.clientURL }];
       const { isLearner } = await eventually(() => learner.status());
       assert.equal(isLearner, true);
+      await refuses(lab.clients.at({ url: newcomer.clientURL, auth: as('wrong') }).status(), 'InvalidAuth');
+      // A restart forgets every token.
+      await lab.terminate(newcomer);
+      await lab.run(newcomer, cluster.locked(newcomer));
+      await eventually(() => learner.status());
     });
 
     test('gives a member other peer URLs, and it stays the member it is', async () => {

@@ -556,6 +556,14 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
   type Refusal = (reason: EtcdFaultReason, detail?: string) => EtcdFault;
   type Needs = { readonly learner?: boolean; readonly admin?: boolean; readonly quorum?: boolean };
 
+  /** A learner gives out no tokens. */
+  const logInElsewhere = ({ loginAt }: EtcdAuth, refuse: Refusal): void => {
+    if (loginAt === undefined) throw refuse('NotServedByLearner', 'etcdserver: rpc not supported for learner');
+    const voters = all().filter(({ data }) => data?.applied.members.get(data.memberId)?.isLearner === false);
+    const served = loginAt().some(({ url }) => voters.some((voter) => voter.clientURL === url && alive(voter)));
+    if (!served) throw refuse('Unreachable', 'no voter gives out a token');
+  };
+
   const admit = (
     process: Process & { data: Data },
     auth: EtcdAuth | undefined,
@@ -565,6 +573,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     const { users } = process.data.applied;
     if (users !== undefined) {
       if (auth === undefined) throw refuse('AuthRequired', 'etcdserver: user name is empty');
+      if (process.data.applied.members.get(process.data.memberId)?.isLearner === true) logInElsewhere(auth, refuse);
       if (users[auth.username] !== auth.password) throw refuse('InvalidAuth', 'etcdserver: authentication failed');
       if (needs.admin === true && auth.username !== 'root')
         throw refuse('PermissionDenied', 'etcdserver: permission denied');

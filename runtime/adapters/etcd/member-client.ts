@@ -307,6 +307,23 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
     );
     return answer.token;
   };
+  /** The first voter that answers decides, also where it refuses the password: the others would say the same. */
+  const logInElsewhere = async (auth: EtcdAuth, refused: GrpcError): Promise<string> => {
+    let failure: unknown = refused;
+    for (const place of auth.loginAt?.() ?? []) {
+      const voter = new Wire(place);
+      try {
+        return await logIn(voter, auth);
+      } catch (cause) {
+        failure = cause;
+        const silent = cause instanceof GrpcError && ['Unreachable', 'Timeout'].includes(meaningOf(cause, true).reason);
+        if (!silent) break;
+      } finally {
+        voter.close();
+      }
+    }
+    throw failure;
+  };
   const authenticate = async (borrowed: Wire): Promise<string | undefined> => {
     const { auth } = endpoint;
     if (auth === undefined) return undefined;
@@ -315,14 +332,9 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
         return await logIn(borrowed, auth);
       } catch (failure) {
         const learner = failure instanceof GrpcError && meaningOf(failure, true).reason === 'NotServedByLearner';
-        if (!learner || auth.loginAt === undefined) throw failure;
+        if (!learner) throw failure;
         // Tokens go through raft's log, so that a learner knows those that a voter gave out.
-        const voter = new Wire(auth.loginAt);
-        try {
-          return await logIn(voter, auth);
-        } finally {
-          voter.close();
-        }
+        return await logInElsewhere(auth, failure);
       }
     } catch (failure) {
       token = undefined;
