@@ -52,7 +52,7 @@ export const REASONS = {
   SecretMissing:
     'A Secret that the claim names, or that cert-manager should make, is not there. Create it, or look at the Certificate of that name.',
   SecretUnread: 'A Secret cannot be read. The message says why; the runtime may lack the right to.',
-  SecretWrongType: 'The Secret is of another type. Make it anew as kubernetes.io/tls or Opaque.',
+  SecretWrongType: 'The Secret is of another type. Make it anew with a type that the message names.',
   SecretIncomplete: 'The Secret lacks a key. The message says which; add it.',
   ConfiguringAuth: 'Authentication is being turned on or off. Wait.',
   AuthEnabled: 'etcd asks for passwords from now on. Nothing to do.',
@@ -61,7 +61,7 @@ export const REASONS = {
   AuthRequiredNotConfigured:
     'etcd asks for passwords and the claim says nothing of it. Set auth.enabled, with the Secret that holds the password of root.',
   AuthCredentialsRejected:
-    "etcd does not take root's password. Put the one in force back into the Secret; once the runtime is in, edit it again.",
+    "etcd takes neither root's password from the Secret nor one that was in force before. Put the one in force into the Secret; once the runtime is in, edit it again.",
   KeyMismatch: 'Certificate and key in the Secret do not belong together. Put both in anew.',
   CaMismatch: 'The certificate is not signed by an authority in ca.crt. Put the right ca.crt in, or issue it anew.',
   CaChangedAtOnce:

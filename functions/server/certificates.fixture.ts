@@ -24,10 +24,11 @@ const oid = (dotted: string): Buffer => {
 const time = (at: number): Buffer =>
   tlv(0x18, Buffer.from(`${new Date(at).toISOString().replaceAll(/[-:T]/g, '').slice(0, 14)}Z`));
 /** Without parts for an empty organization, as cert-manager names what has only alternative names. */
-const name = (organization: string): Buffer =>
-  organization === ''
-    ? sequence()
-    : sequence(tlv(0x31, sequence(oid('2.5.4.10'), tlv(0x0c, Buffer.from(organization)))));
+const name = (organization: string, commonName?: string): Buffer =>
+  sequence(
+    ...(organization === '' ? [] : [tlv(0x31, sequence(oid('2.5.4.10'), tlv(0x0c, Buffer.from(organization))))]),
+    ...(commonName === undefined ? [] : [tlv(0x31, sequence(oid('2.5.4.3'), tlv(0x0c, Buffer.from(commonName))))]),
+  );
 const extension = (id: string, critical: boolean, value: Buffer): Buffer =>
   sequence(oid(id), ...(critical ? [tlv(0x01, Buffer.from([255]))] : []), tlv(0x04, value));
 
@@ -43,6 +44,8 @@ const HOUR = 3_600_000;
 
 export type Wish = {
   subject: string;
+  /** Where etcd asks for passwords, the user that the bearer is. */
+  commonName?: string;
   issuer?: Authority;
   /** Extended key usages; absent: the extension is left out. */
   usages?: string[];
@@ -69,7 +72,7 @@ export const issue = (wish: Wish): Authority => {
     ECDSA_SHA256,
     name(wish.issuer?.subject ?? wish.subject),
     sequence(time(now + (wish.notBefore ?? -HOUR)), time(now + (wish.notAfter ?? HOUR))),
-    name(wish.subject),
+    name(wish.subject, wish.commonName),
     publicKey.export({ type: 'spki', format: 'der' }),
     ...(extensions.length > 0 ? [tlv(0xa3, sequence(...extensions))] : []),
   );

@@ -31,6 +31,7 @@ import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.
 import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, resources, type Stored } from '../ports/kube.ts';
+import { writeInUse } from './in-use-secrets.ts';
 import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
@@ -460,6 +461,11 @@ const unless = async (
 
 const clusterName = ({ seen }: Scene): ClusterName => ({ namespace: seen.namespace, name: seen.cluster });
 
+const keepPassword = async (scene: Scene, as: 'next' | 'inForce'): Promise<Outcome> => {
+  await writeInUse(scene, { purpose: 'root', data: scene.world.dialler.toKeep(clusterName(scene), as) });
+  return DONE;
+};
+
 const enableAuth = async (scene: Scene): Promise<Outcome> => {
   const { world, signal } = scene;
   const password = world.dialler.password(clusterName(scene));
@@ -473,7 +479,6 @@ const enableAuth = async (scene: Scene): Promise<Outcome> => {
     await unless(client.roleAdd('root', { signal }), 'RoleExists');
     await client.userGrantRole('root', 'root', { signal });
     await client.authEnable({ signal });
-    world.dialler.inForce(clusterName(scene), password);
     await changeQuorum(scene, { authEnabled: true });
   });
 };
@@ -483,10 +488,7 @@ const changePassword = async (scene: Scene): Promise<Outcome> => {
   const password = world.dialler.password(clusterName(scene));
   const [client] = speakers(scene);
   if (client === undefined || password === undefined) return DONE;
-  return membershipCall([client], async () => {
-    await client.userChangePassword('root', password, { signal });
-    world.dialler.inForce(clusterName(scene), password);
-  });
+  return membershipCall([client], () => client.userChangePassword('root', password, { signal }));
 };
 
 const disableAuth = async (scene: Scene): Promise<Outcome> => {
@@ -637,6 +639,8 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'CompleteRestore':
     case 'AbandonRestore':
       return restore(scene, step);
+    case 'KeepPassword':
+      return keepPassword(scene, step.as);
     case 'EnableAuth':
       return enableAuth(scene);
     case 'ChangePassword':

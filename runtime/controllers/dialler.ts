@@ -4,8 +4,8 @@
  */
 
 import type { Secret } from 'kubernetes-types/core/v1.js';
-import type { EtcdQuorumSpec } from '../../api/etcdquorum.gen.ts';
-import { PORTS, peerHost } from '../../api/names.ts';
+import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import { IN_USE_TYPE, inUseName, PORTS, peerHost } from '../../api/names.ts';
 import type { SeenCertificate, SeenSecret } from '../core/certificates.ts';
 import { known, type SeenAuth, unknown } from '../core/observed.ts';
 import {
@@ -22,9 +22,11 @@ import { type ClusterName, clusterKey } from './world.ts';
 /** What is needed to be known of a Pod to dial the member in it. */
 export type Dialled = { readonly name: string; readonly ip: string; readonly config: string | undefined };
 
+type Prepared = { readonly spec: EtcdQuorumSpec; readonly status: EtcdQuorumStatus };
+
 export type Dialler = {
   /** Takes in what the cluster's Secrets hold now; at the begin of each pass. */
-  prepare(cluster: ClusterName, spec: EtcdQuorumSpec | undefined): Promise<readonly SeenCertificate[]>;
+  prepare(cluster: ClusterName, quorum: Prepared | undefined): Promise<readonly SeenCertificate[]>;
   /**
    * Members refused what the present client logs in by, which was given out with this mark: whether there is something
    * else to try.
@@ -32,11 +34,11 @@ export type Dialler = {
   turnDown(cluster: ClusterName, mark: number): boolean;
   mark(cluster: ClusterName): number;
   /** How the members let the runtime in. */
-  login(cluster: ClusterName): Pick<SeenAuth, 'password' | 'accepted'>;
+  login(cluster: ClusterName): Pick<SeenAuth, 'password' | 'kept' | 'accepted'>;
   /** Root's password as the Secret has it. */
   password(cluster: ClusterName): string | undefined;
-  /** Certainly the one in force: after the Secret was edited, members still want it. */
-  inForce(cluster: ClusterName, password: string): void;
+  /** What the runtime's own Secret is to hold, before and after etcd is given the password of the claim's Secret. */
+  toKeep(cluster: ClusterName, as: 'next' | 'inForce'): Readonly<Record<string, string>>;
   /** Rejects with `TlsRefused` where the Secrets do not give what it takes. */
   client(cluster: ClusterName, pod: Dialled): EtcdMemberClient;
   /** Where learners have tokens from: the members that serve clients. */
@@ -46,12 +48,16 @@ export type Dialler = {
   expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
 };
 
+/** What the runtime's own Secret holds. Between `next` and etcd's answer to it, either may be in force. */
+type Kept = { readonly password?: string; readonly next?: string; readonly unread?: string };
+
 /** In the order in which they are tried. */
 type Login = { readonly by: 'password' | 'earlier' | 'certificate'; readonly password?: string };
 
 type Access = {
   readonly logins: readonly Login[];
   readonly password: { readonly value: string | undefined; readonly seen: SeenAuth['password'] };
+  readonly kept: Kept;
   readonly tls: Omit<EtcdTls, 'serverName'> | undefined;
   /** Why there is none although the cluster wants TLS. */
   readonly lacking: string | undefined;
@@ -62,29 +68,56 @@ const url = (scheme: string, ip: string): string => `${scheme}://${ip.includes('
 /** A Pod's configuration never changes its scheme: that takes another template, and so another Pod. */
 const servesTls = ({ config }: Dialled): boolean => /^advertise-client-urls: "https:/m.test(config ?? '');
 
+/** Also what operators of Secrets make, which know no other type. */
+const PASSWORD_TYPES = ['kubernetes.io/basic-auth', 'Opaque'];
+
 const bytes = (view: SecretView | undefined, key: string): Buffer | undefined =>
   view?.is === 'there' ? secretBytes(view.secret, key) : undefined;
 
+const text = (view: SecretView | undefined, key: string): string | undefined => bytes(view, key)?.toString('utf8');
+
 const passwordIn = (name: string | undefined, view: SecretView | undefined): Access['password'] => {
-  const lacking = (reason: 'SecretMissing' | 'SecretUnread' | 'SecretIncomplete', why: string): Access['password'] => ({
-    value: undefined,
-    seen: { known: false, reason, why },
-  });
+  const lacking = (
+    reason: Extract<SeenAuth['password'], { known: false }>['reason'],
+    why: string,
+  ): Access['password'] => ({ value: undefined, seen: { known: false, reason, why } });
   if (name === undefined) return lacking('SecretMissing', 'the claim names no Secret with the password of root');
   if (view === undefined || view.is === 'unread') {
     return lacking('SecretUnread', `Secret ${name}, which holds root's password: ${view?.why ?? 'it was not read'}`);
   }
-  const bytes = view.is === 'there' ? secretBytes(view.secret, 'password') : undefined;
   if (view.is === 'absent') return lacking('SecretMissing', `there is no Secret ${name}, which holds root's password`);
-  return bytes === undefined
-    ? lacking('SecretIncomplete', `Secret ${name} has no password`)
-    : { value: bytes.toString('utf8'), seen: { known: true } };
+  const { type = 'Opaque' } = view.secret;
+  if (!PASSWORD_TYPES.includes(type)) {
+    return lacking('SecretWrongType', `Secret ${name} is of type ${type} and not ${PASSWORD_TYPES.join(' or ')}`);
+  }
+  const value = text(view, 'password');
+  if (value === undefined) {
+    return lacking('SecretIncomplete', `Secret ${name} has no root's password under the key password, or an empty one`);
+  }
+  return { value, seen: { known: true } };
 };
 
-/** The Secret's, the one that was in force when it was edited, and at last what the certificate says of us. */
-const loginsOf = (wanted: string | undefined, earlier: string | undefined): readonly Login[] => [
+const keptIn = (view: SecretView | undefined): Kept => {
+  if (view === undefined || view.is === 'absent') return {};
+  if (view.is === 'unread') return { unread: view.why };
+  if (view.secret.type !== IN_USE_TYPE)
+    return { unread: `it is of type ${view.secret.type}, so it is somebody else's` };
+  const [password, next] = [text(view, 'password'), text(view, 'next')];
+  return { ...(password === undefined ? {} : { password }), ...(next === undefined ? {} : { next }) };
+};
+
+const keptSeen = (wanted: string | undefined, { password, next, unread }: Kept): SeenAuth['kept'] => {
+  if (unread !== undefined) return unknown(unread);
+  if (wanted === undefined || (password !== wanted && next !== wanted)) return known('missing');
+  return known(password === wanted && next === undefined ? 'alone' : 'among');
+};
+
+/** The claim's Secret's, those of which one was in force when it was edited, and at last what the certificate says of us. */
+const loginsOf = (wanted: string | undefined, { password, next }: Kept): readonly Login[] => [
   ...(wanted === undefined ? [] : [{ by: 'password' as const, password: wanted }]),
-  ...(earlier === undefined || earlier === wanted ? [] : [{ by: 'earlier' as const, password: earlier }]),
+  ...[...new Set([next, password])].flatMap((earlier) =>
+    earlier === undefined || earlier === wanted ? [] : [{ by: 'earlier' as const, password: earlier }],
+  ),
   { by: 'certificate' },
 ];
 
@@ -128,7 +161,12 @@ const seenCertificates = (
   ];
 };
 
-const namesOf = ({ tls, auth }: Partial<EtcdQuorumSpec>): readonly string[] => {
+/** Also where the claim says nothing of it any more, but etcd was last known to ask for a password. */
+const keepsPassword = ({ spec, status }: Prepared): boolean =>
+  spec.auth?.rootCredentialsSecretName !== undefined || status.authEnabled === true;
+
+const namesOf = (cluster: ClusterName, quorum: Prepared): readonly string[] => {
+  const { tls, auth } = quorum.spec;
   const { client, peer } = tls ?? {};
   return [
     client?.serverSecretName,
@@ -136,6 +174,7 @@ const namesOf = ({ tls, auth }: Partial<EtcdQuorumSpec>): readonly string[] => {
     client?.clientCASecretName,
     peer?.secretName,
     auth?.rootCredentialsSecretName,
+    keepsPassword(quorum) ? inUseName(cluster.name, 'root') : undefined,
   ].flatMap((name) => name ?? []);
 };
 
@@ -153,25 +192,27 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
   const accesses = new Map<string, Access>();
   /** Which login of a cluster is in use; as many as there are: none was taken. */
   const turns = new Map<string, number>();
-  const forces = new Map<string, string>();
   const voters = new Map<string, readonly Dialled[]>();
   /** URLs that clients of a cluster's present certificates were made for. */
   const dialled = new Map<string, Set<string>>();
   const seen = new Map<string, { readonly cluster: ClusterName; readonly certificates: readonly SeenCertificate[] }>();
 
   return {
-    prepare: async (cluster, spec) => {
+    prepare: async (cluster, quorum) => {
       const key = clusterKey(cluster);
-      const names = namesOf(spec ?? {});
+      const spec = quorum?.spec;
+      const names = quorum === undefined ? [] : namesOf(cluster, quorum);
       const views =
         names.length === 0 ? new Map<string, SecretView>() : await secrets.follow(key, cluster.namespace, names);
       if (names.length === 0) secrets.forget(key);
       const secret = spec?.auth?.rootCredentialsSecretName;
       const password = passwordIn(secret, secret === undefined ? undefined : views.get(secret));
+      const kept = keptIn(views.get(inUseName(cluster.name, 'root')));
       const next: Access = {
         ...transportOf(spec?.tls?.client, views),
         password,
-        logins: loginsOf(password.value, forces.get(key)),
+        kept,
+        logins: loginsOf(password.value, kept),
       };
       turns.set(key, 0);
       const before = accesses.get(key);
@@ -245,17 +286,28 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
           reason: 'SecretMissing',
           why: 'nothing is known of the cluster',
         },
+        kept:
+          access === undefined
+            ? unknown('nothing is known of the cluster')
+            : keptSeen(access.password.value, access.kept),
         accepted: access?.logins[turns.get(key) ?? 0]?.by ?? 'none',
       };
     },
     password: (cluster) => accesses.get(clusterKey(cluster))?.password.value,
-    inForce: (cluster, password) => {
-      forces.set(clusterKey(cluster), password);
+    toKeep: (cluster, as) => {
+      const key = clusterKey(cluster);
+      const { password: own, kept, logins } = accesses.get(key) ?? {};
+      const wanted = own?.value;
+      if (wanted === undefined) return {};
+      const login = logins?.[turns.get(key) ?? 0];
+      const before = login?.by === 'earlier' ? login.password : kept?.password;
+      const base64 = (password: string): string => Buffer.from(password).toString('base64');
+      if (as === 'inForce') return { password: base64(wanted) };
+      return { ...(before === undefined ? {} : { password: base64(before) }), next: base64(wanted) };
     },
     forget: (cluster) => {
       const key = clusterKey(cluster);
       turns.delete(key);
-      forces.delete(key);
       voters.delete(key);
       secrets.forget(key);
       for (const one of dialled.get(key) ?? []) etcd.forget(one);

@@ -160,7 +160,7 @@ const authAsked = new WeakMap<World, Map<string, { readonly at: number; readonly
 
 /**
  * Whether etcd asks for passwords. The question goes through raft's log, so it is put only where the answer may change what
- * is done, and now and then, because somebody may have turned it off by hand.
+ * is done, and now and then, because somebody may have turned it on or off by hand.
  */
 const seenAuth = async (
   world: World,
@@ -169,12 +169,14 @@ const seenAuth = async (
   pods: readonly SeenPod[],
   signal: AbortSignal,
 ): Promise<SeenAuth | undefined> => {
-  const { password, accepted } = world.dialler.login(cluster);
-  const { auth } = quorum?.spec ?? {};
+  const { auth, tls } = quorum?.spec ?? {};
   const latched = quorum?.status.authEnabled === true;
-  if (auth === undefined && !latched && accepted !== 'none') return undefined;
-  const seen = (enabled: Fact<boolean>): SeenAuth => ({ password, accepted, enabled });
+  const seen = (enabled: Fact<boolean>): SeenAuth => ({ ...world.dialler.login(cluster), enabled });
+  const { accepted } = world.dialler.login(cluster);
   if (accepted === 'none') return seen(known(true));
+  // Without mutual TLS a member that asks for a password answers nobody who has none, so it shows by itself.
+  const silent = tls?.client?.operatorClientSecretName !== undefined;
+  if (auth === undefined && !latched && !silent) return undefined;
   const memory = authAsked.get(world) ?? new Map<string, { readonly at: number; readonly enabled: boolean }>();
   authAsked.set(world, memory);
   const key = clusterKey(cluster);
@@ -186,12 +188,16 @@ const seenAuth = async (
   const asked = pods.find((pod) => leads(pod) && pod.ip !== undefined);
   if (asked?.ip === undefined) return seen(unknown('no leader answers'));
   try {
-    const client = world.dialler.client(cluster, { name: asked.name, ip: asked.ip, config: asked.config });
-    const enabled = await client.authStatus({ signal, deadlineMs: LIST_DEADLINE_MS });
-    memory.set(key, { at: now, enabled });
-    const inUse = world.dialler.password(cluster);
-    if (enabled && accepted === 'password' && inUse !== undefined) world.dialler.inForce(cluster, inUse);
-    return seen(known(enabled));
+    for (;;) {
+      const mark = world.dialler.mark(cluster);
+      const client = world.dialler.client(cluster, { name: asked.name, ip: asked.ip, config: asked.config });
+      const status = await client.authStatus({ signal, deadlineMs: LIST_DEADLINE_MS });
+      // Answered by its certificate, which is not root's: it would see everything and be refused every change.
+      if (status === 'onForOthers' && world.dialler.turnDown(cluster, mark)) continue;
+      const enabled = status !== 'off';
+      memory.set(key, { at: now, enabled });
+      return seen(known(enabled));
+    }
   } catch (error) {
     return seen(unknown(error instanceof Error ? error.message : String(error)));
   }
@@ -467,7 +473,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
   const key = clusterKey(cluster);
   const stored = caches.quorums.get(cluster.namespace, cluster.name);
   const quorum = stored === undefined ? undefined : seenQuorum(stored);
-  const certificates = await world.dialler.prepare(cluster, quorum?.spec);
+  const certificates = await world.dialler.prepare(cluster, quorum);
   world.dialler.loginAt(
     cluster,
     caches.pods.byIndex(key).flatMap(({ metadata, status }) => {

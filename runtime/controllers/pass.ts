@@ -184,9 +184,11 @@ const wordsFor = (step: Step): Words | undefined => {
       };
     case 'EnableAuth':
       return {
-        type: 'Normal',
+        type: step.again ? 'Warning' : 'Normal',
         reason: 'AuthEnabled',
-        message: 'the cluster is whole: etcd asks for passwords from now on',
+        message: step.again
+          ? 'authentication was turned off by somebody else: it is turned on again, as the claim says'
+          : 'the cluster is whole: etcd asks for passwords from now on',
       };
     case 'DisableAuth':
       return {

@@ -400,6 +400,29 @@ const restoredOnce: Invariant = {
   },
 };
 
+const passwordsKept: Invariant = {
+  name: 'etcd learns a password only once it is written down, and asks for one only where root can give it to every member',
+  broken: (s, step) => {
+    if (step.do === 'LatchAuth') {
+      const { enabled } = s.seen.auth ?? {};
+      return enabled?.known === true && enabled.value === step.enabled ? undefined : 'etcd was not found so';
+    }
+    if (step.do === 'KeepPassword') {
+      const { accepted } = s.seen.auth ?? {};
+      return step.as === 'next' || accepted === 'password' ? undefined : `etcd took another one (${accepted})`;
+    }
+    if (step.do !== 'EnableAuth' && step.do !== 'ChangePassword') return undefined;
+    const { password, kept, accepted } = s.seen.auth ?? {};
+    if (password?.known !== true) return 'the Secret holds no password';
+    if (kept?.known !== true || kept.value === 'missing') return 'the password is written down nowhere';
+    if (accepted === 'none') return 'nothing is let in';
+    if (step.do === 'ChangePassword') return undefined;
+    if (s.quorum?.spec.tls?.client === undefined) return 'passwords would travel in the clear';
+    const ill = s.held.find((slot) => !isHealthyVoter(slot));
+    return ill === undefined ? undefined : `${ill.member.name} is no healthy voter`;
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
@@ -412,6 +435,7 @@ export const INVARIANTS: readonly Invariant[] = [
   restoredOnce,
   dataReadable,
   recoveredWithConsent,
+  passwordsKept,
 ];
 
 /** The first invariant that the step would break, with the particulars; undefined if it may be taken. */

@@ -188,10 +188,12 @@ export type SeenAuth = {
     | { readonly known: true }
     | {
         readonly known: false;
-        readonly reason: 'SecretMissing' | 'SecretUnread' | 'SecretIncomplete';
+        readonly reason: 'SecretMissing' | 'SecretUnread' | 'SecretIncomplete' | 'SecretWrongType';
         readonly why: string;
       };
-  /** What members took: the Secret's password, the one in force before, the certificate or none at all; or nothing. */
+  /** Whether the runtime's own Secret holds the password that the claim's Secret has: alone, among others, or not. */
+  readonly kept: Fact<'alone' | 'among' | 'missing'>;
+  /** What members took: the claim's Secret's password, one that is kept from before, the certificate; or nothing. */
   readonly accepted: 'password' | 'earlier' | 'certificate' | 'none' | undefined;
   /** Whether etcd asks for passwords. */
   readonly enabled: Fact<boolean>;

@@ -254,8 +254,13 @@ export type Step =
   /** Deletes volumes of a lost cluster, or releases them where the claim says Retain, once all members agree on their data. */
   | { readonly do: 'RetireLost'; readonly volumes: readonly (ObjectName & { readonly retain: boolean })[] }
 
+  /**
+   * Writes root's password into the runtime's own Secret: `next` beside the one in force, before etcd is told; `inForce` in
+   * place of all others, after etcd took it.
+   */
+  | { readonly do: 'KeepPassword'; readonly as: 'next' | 'inForce' }
   /** User, role, then the switch; each is refused by etcd with its own word when it was done before. */
-  | { readonly do: 'EnableAuth' }
+  | { readonly do: 'EnableAuth'; readonly again: boolean }
   | { readonly do: 'DisableAuth' }
   /** From the password in force, or by certificate, to that of the Secret. */
   | { readonly do: 'ChangePassword' }

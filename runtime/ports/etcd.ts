@@ -110,6 +110,12 @@ export type EtcdValue = { readonly value: Uint8Array; readonly modRevision: bigi
 
 export type EtcdDowngradeAction = 'validate' | 'enable' | 'cancel';
 
+/**
+ * Whether clients have to log in, and whether the one that asks has done so as root. With mutual TLS etcd answers Status,
+ * MemberList and Alarms to every certificate, so an answer to those does not tell.
+ */
+export type EtcdAuthStatus = 'off' | 'onForRoot' | 'onForOthers';
+
 export type EtcdMemberClient = {
   readonly url: string;
 
@@ -142,8 +148,8 @@ export type EtcdMemberClient = {
   /** Makes these the member's peer URLs; it keeps its identity. Default deadline 5 s; sent at most once. */
   memberUpdate(id: MemberId, peerURLs: readonly string[], call?: EtcdCall): Promise<EtcdMembership>;
 
-  /** Whether clients have to log in. It goes through the log of raft, so it is not asked often. Default deadline 2 s. */
-  authStatus(call?: EtcdCall): Promise<boolean>;
+  /** Goes through the log of raft, so it is not asked often. Default deadline 2 s. */
+  authStatus(call?: EtcdCall): Promise<EtcdAuthStatus>;
   /** Refuses with `RootMissing` where there is no user root with the role root. Default deadline 5 s, as for all of these. */
   authEnable(call?: EtcdCall): Promise<void>;
   authDisable(call?: EtcdCall): Promise<void>;

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { access, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { ensureEtcd } from '../cluster/builds.ts';
 
 /** The server's binary: from the directory in ETCD_BIN_DIR (`etcd-3.6.16`), else built once into the cluster's cache. */
@@ -140,6 +140,12 @@ export class EtcdWorkbench implements AsyncDisposable {
   /** What a member left on its disk, for tests that break it. */
   path(...parts: string[]): string {
     return join(this.directory, ...parts);
+  }
+
+  async write(text: string, ...parts: string[]): Promise<void> {
+    const file = this.path(...parts);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
   }
 
   async read(...parts: string[]): Promise<Buffer> {

@@ -670,8 +670,9 @@ for (const implementation of implementations) {
       await refuses(as('nobody').hashKv(0n), 'PermissionDenied');
       await refuses(collect(as('nobody')), 'PermissionDenied');
 
-      assert.equal(await root.authStatus(), true);
-      assert.equal(await anonymous.authStatus(), true);
+      assert.equal(await root.authStatus(), 'onForRoot');
+      assert.equal(await as('nobody').authStatus(), 'onForOthers');
+      assert.equal(await anonymous.authStatus(), 'onForOthers');
       // A restart forgets every token; the client asks for a new one by itself.
       await lab.terminate(place);
       await lab.run(place, cluster.locked(place));
@@ -688,7 +689,7 @@ for (const implementation of implementations) {
       const url = cluster.at(0).clientURL;
       const anonymous = cluster.client(cluster.at(0));
       const root = (password: string) => cluster.lab.clients.at({ url, auth: { username: 'root', password } });
-      assert.equal(await anonymous.authStatus(), false);
+      assert.equal(await anonymous.authStatus(), 'off');
       await refuses(anonymous.authEnable(), 'RootMissing');
       await anonymous.userAdd('root', 'first');
       await refuses(anonymous.userAdd('root', 'first'), 'UserExists');
@@ -709,7 +710,7 @@ for (const implementation of implementations) {
         'InvalidAuth',
       );
       await root('third').authDisable();
-      assert.equal(await anonymous.authStatus(), false);
+      assert.equal(await anonymous.authStatus(), 'off');
       await anonymous.put('open', '1');
     });
 

@@ -142,6 +142,16 @@ export const kubeContract = (
         assert.deepEqual(left.data, { ours: '1', theirs: '1' });
       });
 
+      test('removes what holds nothing any more with the last that it held', async () => {
+        await kube.apply(configmaps, configMap('emptied', { a: '1', b: '2' }), { fieldManager: 'one' });
+        const left = await kube.apply(
+          configmaps,
+          { metadata: { name: 'emptied', namespace } },
+          { fieldManager: 'one' },
+        );
+        assert.equal('data' in left, false);
+      });
+
       test('refuses to take a field of another manager, unless forced', async () => {
         await kube.apply(configmaps, configMap('contested', { a: '1' }), { fieldManager: 'one' });
         const other = configMap('contested', { a: '2' });

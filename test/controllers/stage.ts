@@ -9,7 +9,7 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
-import { ANNOTATIONS, hasPeerURL, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import { ANNOTATIONS, hasPeerURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { createNamedSecrets } from '../../runtime/adapters/kube/named-secrets.ts';
 import { startWatchCache, type WatchCache } from '../../runtime/adapters/kube/watch-cache.ts';
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
@@ -140,7 +140,10 @@ const indexByLabel = ({ metadata }: Stored<KubeObject>): string | undefined => {
 /** Timers of the event loop do not move the stage's clock; this lets whatever waits for promises go on. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const ETCD_WRITES = new Set(['memberAddLearner', 'memberPromote', 'memberRemove', 'moveLeader']);
+const ETCD_WRITES = new Set([
+  ...['memberAddLearner', 'memberPromote', 'memberRemove', 'memberUpdate', 'moveLeader'],
+  ...['authEnable', 'authDisable', 'userAdd', 'userChangePassword', 'userGrantRole', 'roleAdd'],
+]);
 
 export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Stage => {
   const clock = fakeClock(Date.UTC(2030, 0, 1));
@@ -175,10 +178,16 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     store.get({ resource, namespace: NAMESPACE, name }) as unknown as Stored<T> | undefined;
 
   /** The stage itself is a client that is always let in. */
-  const at = (url: string): EtcdEndpoint =>
-    url.startsWith('https:')
-      ? { url, tls: { ca: new Uint8Array(), certificate: new Uint8Array(), key: new Uint8Array() } }
-      : { url };
+  const at = (url: string): EtcdEndpoint => {
+    const password = etcd.process(url) === undefined ? undefined : etcd.rootPassword(url);
+    return {
+      url,
+      ...(url.startsWith('https:')
+        ? { tls: { ca: new Uint8Array(), certificate: new Uint8Array(), key: new Uint8Array() } }
+        : {}),
+      ...(password === undefined ? {} : { auth: { username: 'root', password, loginAt: () => running().map(at) } }),
+    };
+  };
 
   /** Every client URL at which a process runs. */
   const running = (): string[] =>
@@ -266,6 +275,13 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     const found = await membership();
     const learners = found?.members.filter(({ isLearner }) => isLearner).length ?? 0;
     if (learners > 1) wrongs.push(`${learners} learners at once`);
+    const keeps = get(resources.secrets, inUseName(CLUSTER, 'root'))?.data;
+    const [url] = running();
+    const asks = url === undefined ? undefined : etcd.rootPassword(url);
+    if (keeps !== undefined && asks !== undefined) {
+      const known = Object.values(keeps).map((text) => Buffer.from(text, 'base64').toString());
+      if (!known.includes(asks)) wrongs.push('etcd asks for a password that is written down nowhere');
+    }
   };
 
   // ---------------------------------------------------------------------------------------------------------- the runtime

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { KubeFault, resources } from '../../runtime/ports/kube.ts';
+import { authStories } from './auth-stories.ts';
 import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
 import { recoveryStories } from './recovery-stories.ts';
@@ -74,6 +75,7 @@ const bootstraps: readonly Story[] = [
 export const stories: readonly Story[] = [
   ...bootstraps,
   ...tlsStories,
+  ...authStories,
   {
     name: 'starts a member again on its volume after its Pod was deleted',
     before: (stage) => formed(stage, {}),

@@ -28,6 +28,7 @@ export const peerNames = ({ cluster, namespace }: Names): string[] => [
 export type Change = {
   readonly dnsNames?: string[];
   readonly usages?: string[];
+  readonly commonName?: string;
   readonly notBefore?: number;
   readonly notAfter?: number;
 };

@@ -8,7 +8,7 @@
  * started with the full list has forgotten its promises; here it only catches up.
  */
 
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { parse } from 'yaml';
 import {
   type EtcdAlarm,
@@ -117,6 +117,8 @@ export type FakeEtcd = {
   fragment(disk: string, bytes: bigint): void;
   enableAuth(clientURL: string, users: Readonly<Record<string, string>>): void;
   disableAuth(clientURL: string): void;
+  /** Root's password, where the cluster asks for it. */
+  rootPassword(clientURL: string): string | undefined;
   /** A cluster of this many voters, ready to serve, with made-up addresses `http://m0:2379`… */
   bootstrap(size: number, version?: string): readonly FakeProcess[];
 };
@@ -554,7 +556,14 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
   };
 
   type Refusal = (reason: EtcdFaultReason, detail?: string) => EtcdFault;
+  /** Without `admin`, whoever is anybody is answered; with mutual TLS every certificate is. */
   type Needs = { readonly learner?: boolean; readonly admin?: boolean; readonly quorum?: boolean };
+
+  /** Common name of the client's certificate; empty for one without. */
+  const bearer = (certificate: Uint8Array | undefined): string =>
+    certificate === undefined || certificate.length === 0
+      ? ''
+      : (/^CN=(.*)$/m.exec(new X509Certificate(certificate).subject)?.[1] ?? '');
 
   /** A learner gives out no tokens. */
   const logInElsewhere = ({ loginAt }: EtcdAuth, refuse: Refusal): void => {
@@ -566,17 +575,22 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
   const admit = (
     process: Process & { data: Data },
-    auth: EtcdAuth | undefined,
+    { auth, tls }: EtcdEndpoint,
     needs: Needs,
     refuse: Refusal,
   ): void => {
     const { users } = process.data.applied;
     if (users !== undefined) {
-      if (auth === undefined) throw refuse('AuthRequired', 'etcdserver: user name is empty');
-      if (process.data.applied.members.get(process.data.memberId)?.isLearner === true) logInElsewhere(auth, refuse);
-      if (users[auth.username] !== auth.password) throw refuse('InvalidAuth', 'etcdserver: authentication failed');
-      if (needs.admin === true && auth.username !== 'root')
+      const user = auth?.username ?? (process.mutual ? bearer(tls?.certificate) : undefined);
+      if (user === undefined) throw refuse('AuthRequired', 'etcdserver: user name is empty');
+      if (auth !== undefined) {
+        if (process.data.applied.members.get(process.data.memberId)?.isLearner === true) logInElsewhere(auth, refuse);
+        if (users[user] !== auth.password) throw refuse('InvalidAuth', 'etcdserver: authentication failed');
+      }
+      if (needs.admin === true && user !== 'root') {
+        if (user === '') throw refuse('AuthRequired', 'etcdserver: user name is empty');
         throw refuse('PermissionDenied', 'etcdserver: permission denied');
+      }
     }
     const { memberId, applied } = process.data;
     if (needs.learner !== true && applied.members.get(memberId)?.isLearner === true) {
@@ -667,7 +681,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
   const client = (endpoint: EtcdEndpoint): EtcdMemberClient => {
     const closing = new AbortController();
-    const { url, auth } = endpoint;
+    const { url } = endpoint;
     const ask = (
       operation: keyof EtcdMemberClient,
       writes: boolean,
@@ -697,20 +711,20 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
       status: (call) =>
         perform(read('status', call), [], (process, refuse) => {
-          admit(process, auth, { learner: true }, refuse);
+          admit(process, endpoint, { learner: true }, refuse);
           return statusOf(process);
         }),
 
       memberList: ({ linearizable }, call) =>
         perform(read('memberList', call), [{ linearizable }], (process, refuse) => {
-          admit(process, auth, { quorum: linearizable }, refuse);
+          admit(process, endpoint, { quorum: linearizable }, refuse);
           const { cluster, applied } = process.data;
           return membershipOf(cluster, linearizable ? cluster.committed : applied);
         }),
 
       memberAddLearner: (peerURLs, call) =>
         perform(change('memberAddLearner', call), [peerURLs], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const { committed } = cluster;
           // One voter alone may always take on another member.
@@ -736,7 +750,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         const asked = change('memberPromote', call);
         await checked(asked, id);
         return perform(asked, [id], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const member = cluster.committed.members.get(id);
           if (member === undefined) throw refuse('MemberNotFound', 'etcdserver: member not found');
@@ -759,7 +773,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         const asked = change('memberRemove', call);
         await checked(asked, id);
         return perform(asked, [id], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const { committed } = cluster;
           const member = committed.members.get(id);
@@ -791,7 +805,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         const asked = change('moveLeader', call);
         await checked(asked, target);
         return perform(asked, [target], (process, refuse) => {
-          admit(process, auth, { admin: true }, refuse);
+          admit(process, endpoint, { admin: true }, refuse);
           const { cluster } = process.data;
           if (leaderSeenBy(process) !== process) throw refuse('NotLeader', 'etcdserver: not leader');
           if (cluster.committed.members.get(target)?.isLearner !== false) {
@@ -808,7 +822,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         const asked = change('memberUpdate', call);
         await checked(asked, id);
         return perform(asked, [id, peerURLs], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const member = cluster.committed.members.get(id);
           if (member === undefined) throw refuse('MemberNotFound', 'etcdserver: member not found');
@@ -818,10 +832,20 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       },
 
       authStatus: (call) =>
-        perform(read('authStatus', call), [], (process) => process.data.cluster.committed.users !== undefined),
+        perform(read('authStatus', call), [], (process, refuse) => {
+          try {
+            admit(process, endpoint, { admin: true, quorum: true }, refuse);
+          } catch (failure) {
+            const others =
+              failure instanceof EtcdFault && ['AuthRequired', 'PermissionDenied'].includes(failure.reason);
+            if (others) return 'onForOthers';
+            throw failure;
+          }
+          return process.data.cluster.committed.users === undefined ? 'off' : 'onForRoot';
+        }),
       authEnable: (call) =>
         perform(change('authEnable', call), [], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const { accounts } = cluster.committed;
           if (accounts.root === undefined || !cluster.committed.rootRole) {
@@ -831,12 +855,12 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         }),
       authDisable: (call) =>
         perform(change('authDisable', call), [], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           commit(process.data.cluster, { users: undefined });
         }),
       userAdd: (name, password, call) =>
         perform(change('userAdd', call), [name], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           if (process.data.cluster.committed.accounts[name] !== undefined) {
             throw refuse('UserExists', 'etcdserver: user name already exists');
           }
@@ -844,17 +868,17 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         }),
       userChangePassword: (name, password, call) =>
         perform(change('userChangePassword', call), [name], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           setPassword(process.data.cluster, name, password);
         }),
       userGrantRole: (name, role, call) =>
         perform(change('userGrantRole', call), [name, role], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           if (name === 'root' && role === 'root') commit(process.data.cluster, { rootRole: true });
         }),
       roleAdd: (role, call) =>
         perform(change('roleAdd', call), [role], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           if (cluster.committed.roles.includes(role))
             throw refuse('RoleExists', 'etcdserver: role name already exists');
@@ -863,7 +887,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
       alarms: (call) =>
         perform(read('alarms', call), [], (process, refuse) => {
-          admit(process, auth, { quorum: true }, refuse);
+          admit(process, endpoint, { quorum: true }, refuse);
           return process.data.cluster.committed.alarms;
         }),
 
@@ -871,7 +895,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         const asked = change('disarm', call);
         await checked(asked, alarm.memberId);
         return perform(asked, [alarm], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const alarms = cluster.committed.alarms.filter(
             (armed) => armed.memberId !== alarm.memberId || armed.alarm !== alarm.alarm,
@@ -882,7 +906,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
       hashKv: (revision, call) =>
         perform(read('hashKv', call, 30_000), [revision], (process, refuse) => {
-          admit(process, auth, { admin: true }, refuse);
+          admit(process, endpoint, { admin: true }, refuse);
           const { applied } = process.data;
           if (revision !== 0n && revision < applied.compacted) {
             throw refuse('Compacted', 'etcdserver: mvcc: required revision has been compacted');
@@ -896,13 +920,13 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
       defragment: (call) =>
         perform(change('defragment', call, 60_000), [], (process, refuse) => {
-          admit(process, auth, { admin: true }, refuse);
+          admit(process, endpoint, { admin: true }, refuse);
           process.data.freePages = 0n;
         }),
 
       compact: (revision, call) =>
         perform(change('compact', call, 30_000), [revision], (process, refuse) => {
-          admit(process, auth, { quorum: true }, refuse);
+          admit(process, endpoint, { quorum: true }, refuse);
           const { cluster } = process.data;
           if (revision <= cluster.committed.compacted) {
             throw refuse('Compacted', 'etcdserver: mvcc: required revision has been compacted');
@@ -915,7 +939,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
       downgrade: (action, target, call) =>
         perform(ask('downgrade', action !== 'validate', 5_000, call), [action, target], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           const { cluster } = process.data;
           const running = cluster.minor;
           const { downgradeTo } = cluster.committed;
@@ -936,7 +960,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
 
       snapshot: async function* (call): AsyncGenerator<EtcdSnapshotChunk, void, undefined> {
         const bytes = await perform(read('snapshot', call, 30_000), [], (process, refuse) => {
-          admit(process, auth, { admin: true, learner: true }, refuse);
+          admit(process, endpoint, { admin: true, learner: true }, refuse);
           return database(process.data);
         });
         for (let at = 0; at < bytes.length; at += CHUNK) {
@@ -951,20 +975,20 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       get: (key, call) =>
         perform(read('get', call), [key], (process, refuse) => {
           const serializable = call?.serializable === true;
-          admit(process, auth, { admin: true, learner: serializable, quorum: !serializable }, refuse);
+          admit(process, endpoint, { admin: true, learner: serializable, quorum: !serializable }, refuse);
           const found = latest(serializable ? process.data.applied : process.data.cluster.committed, key);
           return found?.value === undefined ? undefined : { value: found.value, modRevision: found.revision };
         }),
 
       put: (key, value, call) =>
         perform(change('put', call), [key], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           return write(process, key, Buffer.from(value), refuse);
         }),
 
       delete: (key, call) =>
         perform(change('delete', call), [key], (process, refuse) => {
-          admit(process, auth, { admin: true, quorum: true }, refuse);
+          admit(process, endpoint, { admin: true, quorum: true }, refuse);
           if (latest(process.data.cluster.committed, key) === undefined) return 0;
           write(process, key, undefined, refuse);
           return 1;
@@ -1153,6 +1177,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       commit(cluster, { users, accounts: users, roles: ['root'], rootRole: true });
       settle(cluster);
     },
+    rootPassword: (clientURL) => clusterAt(clientURL).committed.users?.root,
     disableAuth: (clientURL) => {
       const cluster = clusterAt(clientURL);
       commit(cluster, { users: undefined });

@@ -87,6 +87,15 @@ const removeAt = (object: Json, path: Path): void => {
   }
 };
 
+/** A structure goes with the last field in it, unless somebody sends it empty. */
+const removeEmptied = (live: JsonObject, path: Path, everybody: readonly Path[]): void => {
+  const value = path.length > 0 && typeof path.at(-1) === 'string' ? valueAt(live, path) : undefined;
+  if (!isObject(value) || Object.keys(value).length > 0) return;
+  if (everybody.some((owned) => startsWith(owned, path))) return;
+  removeAt(live, path);
+  removeEmptied(live, path.slice(0, -1), everybody);
+};
+
 const merge = (live: Json | undefined, sent: Json, types: ListTypes, path: Path): Json => {
   if (isObject(sent)) {
     const into: JsonObject = isObject(live) ? live : {};
@@ -157,7 +166,9 @@ export const applyFields = (
   for (const path of dropped.sort((a, b) => a.length - b.length)) {
     const [item, last] = path.slice(-2);
     if (typeof item === 'object' && 'key' in item && typeof last === 'string' && last in item.key) continue;
-    if (!everybody.some((owned) => startsWith(owned, path))) removeAt(live, path);
+    if (everybody.some((owned) => startsWith(owned, path))) continue;
+    removeAt(live, path);
+    removeEmptied(live, path.slice(0, -1), everybody);
   }
 };
 

@@ -1472,6 +1472,7 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       }
       return undefined;
     case 'UpdatePeer':
+    case 'KeepPassword':
     case 'EnableAuth':
     case 'DisableAuth':
     case 'ChangePassword':

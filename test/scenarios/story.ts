@@ -165,10 +165,13 @@ export const told = (step: Step): string => {
       return `RetireLost ${names(step.volumes)}`;
     case 'UpdatePeer':
       return `UpdatePeer ${step.target} to ${step.peerURL}`;
-    case 'EnableAuth':
     case 'DisableAuth':
     case 'ChangePassword':
       return step.do;
+    case 'EnableAuth':
+      return `EnableAuth${step.again ? ' again' : ''}`;
+    case 'KeepPassword':
+      return `KeepPassword ${step.as}`;
     case 'LatchAuth':
       return `LatchAuth ${step.enabled ? 'on' : 'off'}`;
     case 'LetGo':

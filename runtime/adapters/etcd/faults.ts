@@ -41,6 +41,9 @@ const sentences: readonly (readonly [part: string, reason: EtcdFaultReason, mayH
   ['root user does not have root role', 'RootMissing', false],
   ['user name already exists', 'UserExists', false],
   ['role name already exists', 'RoleExists', false],
+  // A certificate's name that is no user's; a wrong name beside a password is "authentication failed".
+  ['user name not found', 'PermissionDenied', false],
+  ['auth: user not found', 'PermissionDenied', false],
   ['user name is empty', 'AuthRequired', false],
   ['invalid auth token', 'InvalidAuth', false],
   ['revision of auth store is old', 'InvalidAuth', false],

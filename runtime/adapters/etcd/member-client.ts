@@ -569,11 +569,13 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
     authStatus: async (call) => {
       try {
         return await ask(read('authStatus', call), ['Auth', 'AuthStatus'], {}, (answer: { enabled?: boolean }) =>
-          Boolean(answer.enabled),
+          answer.enabled === true ? 'onForRoot' : 'off',
         );
       } catch (failure) {
         // Only root may ask, and only where everybody is asked who they are.
-        if (failure instanceof EtcdFault && ['AuthRequired', 'PermissionDenied'].includes(failure.reason)) return true;
+        if (failure instanceof EtcdFault && ['AuthRequired', 'PermissionDenied'].includes(failure.reason)) {
+          return 'onForOthers';
+        }
         throw failure;
       }
     },

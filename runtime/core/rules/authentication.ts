@@ -1,8 +1,36 @@
 /** etcd's own authentication: on once the cluster is whole, root's password that of the Secret, off when asked. */
 import type { Reason } from '../../../api/reasons.ts';
-import { isHealthyVoter } from '../situation.ts';
+import type { SeenAuth } from '../observed.ts';
+import { isHealthyVoter, type Situation } from '../situation.ts';
 import { pause } from './restart.ts';
 import { RETRY_MS, type Rule, wait } from './rule.ts';
+
+/** Passwords are not sent there. */
+const inTheClear = (s: Situation): boolean =>
+  s.held.some(({ pod }) => /^advertise-client-urls: "http:/m.test(pod?.config ?? ''));
+
+const lockedOut = (s: Situation, auth: SeenAuth): { readonly reason: Reason; readonly message: string } => {
+  const { enabled, rootCredentialsSecretName: secret } = s.quorum?.spec.auth ?? {};
+  if (inTheClear(s)) {
+    return {
+      reason: 'AuthRequiredNotConfigured',
+      message:
+        'etcd asks for a password, and members serve in the clear, where none is sent: run etcdctl auth disable as root, then set tls.client and auth',
+    };
+  }
+  if (enabled !== true && secret === undefined) {
+    return {
+      reason: 'AuthRequiredNotConfigured',
+      message: 'etcd asks for a password, and the claim has no auth.rootCredentialsSecretRef',
+    };
+  }
+  return auth.password.known
+    ? {
+        reason: 'AuthCredentialsRejected',
+        message: `etcd does not take root's password from Secret ${secret}, and no other that is known`,
+      }
+    : { reason: auth.password.reason, message: `${auth.password.why}, and etcd asks for root's password` };
+};
 
 /** Members answer nobody whom they do not know, so nothing else can be decided, and it must not look like a lost quorum. */
 export const credentials: Rule = {
@@ -10,19 +38,7 @@ export const credentials: Rule = {
   answer: (s) => {
     const { auth } = s.seen;
     if (auth?.accepted !== 'none' || s.quorum === undefined) return undefined;
-    const { enabled, rootCredentialsSecretName: secret } = s.quorum.spec.auth ?? {};
-    const asked = enabled === true || secret !== undefined;
-    const reason: Reason = asked ? 'AuthCredentialsRejected' : 'AuthRequiredNotConfigured';
-    const why = auth.password.known
-      ? `etcd does not take root's password from Secret ${secret}`
-      : `${auth.password.why}, and etcd asks for root's password`;
-    return (
-      pause.answer(s) ?? {
-        do: 'AskHuman',
-        reason,
-        message: asked ? why : 'etcd asks for a password, and the claim has no auth.rootCredentialsSecretRef',
-      }
-    );
+    return pause.answer(s) ?? { do: 'AskHuman', ...lockedOut(s, auth) };
   },
 };
 
@@ -56,8 +72,17 @@ export const authentication: Rule = {
       return latched ? { do: 'LatchAuth', enabled: false } : undefined;
     }
     if (!auth.password.known) return { do: 'AskHuman', reason: auth.password.reason, message: auth.password.why };
-    if (!on) return { do: 'EnableAuth' };
-    if (auth.accepted !== 'password') return { do: 'ChangePassword' };
+    const inForce = on && auth.accepted === 'password';
+    if (!auth.kept.known) {
+      return inForce && latched
+        ? undefined
+        : wait('ConfiguringAuth', `where passwords are kept is not known: ${auth.kept.why}`, RETRY_MS);
+    }
+    // Whoever is killed between the two leaves a password that somebody can read, whatever becomes of the claim's Secret.
+    if (!inForce && auth.kept.value === 'missing') return { do: 'KeepPassword', as: 'next' };
+    if (!on) return { do: 'EnableAuth', again: latched };
+    if (!inForce) return { do: 'ChangePassword' };
+    if (auth.kept.value !== 'alone') return { do: 'KeepPassword', as: 'inForce' };
     return latched ? undefined : { do: 'LatchAuth', enabled: true };
   },
 };
