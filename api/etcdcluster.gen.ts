@@ -1052,6 +1052,10 @@ export interface EtcdClusterStatus {
    */
   connection?: EtcdClusterConnection;
   /**
+   * How far a change of a certificate authority has come: TrustingBoth, Announcing, Delivering or DroppingOld. Absent while there is none.
+   */
+  caChange?: string;
+  /**
    * When the first of the certificates in use ends, unless it is renewed before.
    */
   certificatesExpireAt?: string;

@@ -39,6 +39,11 @@ export type EtcdQuorumSurvivorSource = 'status' | 'metrics';
  */
 export type EtcdQuorumFurthestKind = 'Survivor' | 'Snapshot';
 /**
+ * TrustingBoth: members restart to trust the former authority and the new one. Announcing: clients are given time to learn of both. Delivering: members are given the new certificate. DroppingOld: members restart to trust the new authority alone.
+ */
+export type EtcdQuorumCaChangePhase = 'TrustingBoth' | 'Announcing' | 'Delivering' | 'DroppingOld';
+export type EtcdQuorumCaChangeCertificate = 'server' | 'client' | 'peer';
+/**
  * Whether it holds.
  */
 export type EtcdQuorumConditionStatus = 'True' | 'False' | 'Unknown';
@@ -883,6 +888,19 @@ export interface EtcdQuorumRecovered {
   verifiedHash?: string;
 }
 /**
+ * A change of a certificate authority that is under way.
+ */
+export interface EtcdQuorumCaChange {
+  /**
+   * TrustingBoth: members restart to trust the former authority and the new one. Announcing: clients are given time to learn of both. Delivering: members are given the new certificate. DroppingOld: members restart to trust the new authority alone.
+   */
+  phase: EtcdQuorumCaChangePhase;
+  /**
+   * Which certificates it is about.
+   */
+  certificates: EtcdQuorumCaChangeCertificate[];
+}
+/**
  * What a RecoverQuorum or Restore goes on from, and what it has come to.
  */
 export interface EtcdQuorumOperationRecovery {
@@ -1109,6 +1127,10 @@ export interface EtcdQuorumStatus {
    * Recoveries from lost quorum, newest last.
    */
   recovered?: EtcdQuorumRecovered[];
+  /**
+   * A change of a certificate authority that is under way.
+   */
+  caChange?: EtcdQuorumCaChange;
   /**
    * When the first of the certificates in use ends, unless it is renewed before.
    */

@@ -35,6 +35,10 @@ export const ANNOTATIONS = {
    */
   clientCA: `${GROUP}/client-ca`,
   peerCA: `${GROUP}/peer-ca`,
+  /** On a Pod: the certificates that its kubelet is to bring to it. A change of the Pod makes it look at once. */
+  certificates: `${GROUP}/certificates`,
+  /** On a Secret of type {@link IN_USE_TYPE}: when its authorities last became more, or its certificate that of another. */
+  changedAt: `${GROUP}/changed-at`,
   /** On a Pod: SHA-256 of the rendered template it was made from; rollouts compare this, never the live Pod. */
   template: `${GROUP}/template-hash`,
   /** On a Pod: SHA-256 of that part of the template which only another Pod can take in; all else changes in place. */

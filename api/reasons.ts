@@ -64,8 +64,12 @@ export const REASONS = {
     "etcd takes neither root's password from the Secret nor one that was in force before. Put the one in force into the Secret; once the runtime is in, edit it again.",
   KeyMismatch: 'Certificate and key in the Secret do not belong together. Put both in anew.',
   CaMismatch: 'The certificate is not signed by an authority in ca.crt. Put the right ca.crt in, or issue it anew.',
+  CaChanging:
+    'A certificate of another CA is on its way to the members: all trust both, then show the new one, then drop the former. Wait.',
   CaChangedAtOnce:
-    'A certificate is of a CA that running members do not trust yet. Put the former certificate back with both CAs in ca.crt; when the members have restarted, put the new one in. Or delete all Pods at once and bear the interruption.',
+    'A certificate is of a CA that running members do not trust, and the one that they show cannot be kept: it has expired, or the Secret in which the runtime held it was deleted. Put a certificate of the former CA into the Secret, with both CAs in ca.crt; the change then goes on by itself. Or delete all Pods at once and bear the interruption.',
+  SecretTaken:
+    'A Secret has a name that the runtime needs for what is in use, and is not its own. Delete it, after a look at who made it.',
   SanMissing: 'The certificate lacks names that members or clients use. Issue it with the names in the message.',
   UsageMissing: 'The certificate is not for this use. Issue it with the extended key usages in the message.',
 

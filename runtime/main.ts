@@ -14,6 +14,7 @@ import { askProgress } from './adapters/agent-progress.ts';
 import { timesOf } from './adapters/calendar.ts';
 import { createEtcdClients } from './adapters/etcd/clients.ts';
 import { createEtcdHealthProbe } from './adapters/etcd/health-probe.ts';
+import { handshake } from './adapters/handshake.ts';
 import { createEventRecorder } from './adapters/kube/events.ts';
 import { kubeAccess } from './adapters/kube/kube-access.ts';
 import { createKube } from './adapters/kube/kube-client.ts';
@@ -190,6 +191,7 @@ const world: World = {
   caches: { ...caches, snapshots: snapshotCaches.snapshots },
   etcd,
   probe: createEtcdHealthProbe(),
+  handshake,
   agentImage,
   secrets,
   dialler: createDialler({ secrets, etcd, read: readTlsSecret }),

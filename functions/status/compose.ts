@@ -185,6 +185,7 @@ const fromQuorum = (status: EtcdQuorumStatus, claim: Claim): ProjectedStatus => 
     ...(status.leader === undefined ? {} : { leader: status.leader }),
     voters: status.voters?.length ?? 0,
     learners: status.learners?.length ?? 0,
+    ...(status.caChange === undefined ? {} : { caChange: status.caChange.phase }),
     ...(status.certificatesExpireAt === undefined ? {} : { certificatesExpireAt: status.certificatesExpireAt }),
     ...(status.authEnabled === undefined ? {} : { authEnabled: status.authEnabled }),
     ...(lastRecovery === undefined ? {} : { lastRecovery }),

@@ -31,7 +31,7 @@ import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.
 import { metadataRecord } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
 import { isFault, KubeFault, type KubeObject, resources, type Stored } from '../ports/kube.ts';
-import { writeInUse } from './in-use-secrets.ts';
+import { useCertificate, writeInUse } from './in-use-secrets.ts';
 import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
@@ -649,6 +649,17 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return disableAuth(scene);
     case 'LatchAuth':
       await changeQuorum(scene, { authEnabled: step.enabled });
+      return DONE;
+    case 'UseCertificate':
+      return (await useCertificate(scene, step))
+        ? DONE
+        : { was: 'early', recheckMs: EARLY_MS, why: 'the Secrets have changed since they were judged' };
+    case 'FetchCertificates':
+      await Promise.all(
+        step.pods.map((pod) =>
+          patchPod(scene, pod, { annotations: { [ANNOTATIONS.certificates]: step.certificates } }),
+        ),
+      );
       return DONE;
     case 'GrowVolumes':
       return growVolumes(scene, step.volumes);

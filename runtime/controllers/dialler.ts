@@ -5,8 +5,9 @@
 
 import type { Secret } from 'kubernetes-types/core/v1.js';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import { IN_USE_TYPE, inUseName, PORTS, peerHost } from '../../api/names.ts';
-import type { SeenCertificate, SeenSecret } from '../core/certificates.ts';
+import { ANNOTATIONS, IN_USE_TYPE, inUseName, PORTS, peerHost } from '../../api/names.ts';
+import { PURPOSES } from '../core/ca-change.ts';
+import { type CertificateRole, inUseOf, type SeenCertificate, type SeenSecret } from '../core/certificates.ts';
 import { known, type SeenAuth, unknown } from '../core/observed.ts';
 import {
   type EtcdClients,
@@ -121,23 +122,51 @@ const loginsOf = (wanted: string | undefined, { password, next }: Kept): readonl
   { by: 'certificate' },
 ];
 
+/** What is in use of a certificate; before anything is, the Secret that offers it. */
+const inUseView = (
+  cluster: string,
+  role: CertificateRole,
+  secretName: string,
+  views: ReadonlyMap<string, SecretView>,
+): SecretView | undefined => {
+  const view = views.get(inUseName(cluster, PURPOSES[role]));
+  return view?.is === 'there' && view.secret.type === IN_USE_TYPE ? view : views.get(secretName);
+};
+
 const transportOf = (
+  cluster: string,
   client: NonNullable<EtcdQuorumSpec['tls']>['client'],
   views: ReadonlyMap<string, SecretView>,
 ): Pick<Access, 'tls' | 'lacking'> => {
   if (client === undefined) return { tls: undefined, lacking: undefined };
-  const ca = bytes(views.get(client.serverSecretName), 'ca.crt');
+  const ca = bytes(inUseView(cluster, 'server', client.serverSecretName, views), 'ca.crt');
   if (ca === undefined) return { tls: undefined, lacking: `there is no ca.crt in Secret ${client.serverSecretName}` };
   const own = client.operatorClientSecretName;
   if (own === undefined) return { tls: { ca }, lacking: undefined };
-  const certificate = bytes(views.get(own), 'tls.crt');
-  const key = bytes(views.get(own), 'tls.key');
+  const shown = inUseView(cluster, 'client', own, views);
+  const certificate = bytes(shown, 'tls.crt');
+  const key = bytes(shown, 'tls.key');
   return certificate === undefined || key === undefined
     ? { tls: undefined, lacking: `there is no client certificate in Secret ${own}` }
     : { tls: { ca, certificate, key }, lacking: undefined };
 };
 
+const seenInUse = (view: SecretView | undefined, read: DiallerOptions['read']): SeenCertificate['inUse'] => {
+  if (view === undefined || view.is === 'unread') return unknown(view?.why ?? 'it was not read');
+  if (view.is === 'absent') return known(undefined);
+  const { metadata, type } = view.secret;
+  const changedAt = Date.parse(metadata.annotations?.[ANNOTATIONS.changedAt] ?? '');
+  return known({
+    name: metadata.name,
+    version: metadata.resourceVersion,
+    ours: type === IN_USE_TYPE,
+    changedAt: Number.isNaN(changedAt) ? undefined : changedAt,
+    secret: read(view.secret, view.secret),
+  });
+};
+
 const seenCertificates = (
+  cluster: string,
   tls: EtcdQuorumSpec['tls'],
   views: ReadonlyMap<string, SecretView>,
   read: DiallerOptions['read'],
@@ -149,7 +178,10 @@ const seenCertificates = (
       view === undefined || unread !== undefined
         ? unknown(unread?.why ?? 'it was not read')
         : known(view.is === 'there' ? read(view.secret, from?.is === 'there' ? from.secret : view.secret) : undefined);
-    return { role, secretName, secret };
+    const inUse = seenInUse(views.get(inUseName(cluster, PURPOSES[role])), read);
+    // Its authorities may stand in another Secret: both have to be the ones that were judged.
+    const version = [view, from].map((one) => (one?.is === 'there' ? one.secret.metadata.resourceVersion : '')).join();
+    return { role, secretName, secret, version, inUse };
   };
   const { client, peer } = tls ?? {};
   return [
@@ -175,6 +207,9 @@ const namesOf = (cluster: ClusterName, quorum: Prepared): readonly string[] => {
     peer?.secretName,
     auth?.rootCredentialsSecretName,
     keepsPassword(quorum) ? inUseName(cluster.name, 'root') : undefined,
+    ...(client === undefined ? [] : [inUseName(cluster.name, 'server')]),
+    ...(client?.operatorClientSecretName === undefined ? [] : [inUseName(cluster.name, 'operator-client')]),
+    ...(peer === undefined ? [] : [inUseName(cluster.name, 'peer')]),
   ].flatMap((name) => name ?? []);
 };
 
@@ -209,7 +244,7 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       const password = passwordIn(secret, secret === undefined ? undefined : views.get(secret));
       const kept = keptIn(views.get(inUseName(cluster.name, 'root')));
       const next: Access = {
-        ...transportOf(spec?.tls?.client, views),
+        ...transportOf(cluster.name, spec?.tls?.client, views),
         password,
         kept,
         logins: loginsOf(password.value, kept),
@@ -222,7 +257,7 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
         dialled.delete(key);
       }
       accesses.set(key, next);
-      const certificates = seenCertificates(spec?.tls, views, read);
+      const certificates = seenCertificates(cluster.name, spec?.tls, views, read);
       if (certificates.length > 0) seen.set(key, { cluster, certificates });
       else seen.delete(key);
       return certificates;
@@ -317,8 +352,9 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
     },
     expiries: () =>
       [...seen.values()].flatMap(({ cluster, certificates }) =>
-        certificates.flatMap(({ secretName, secret }) => {
-          const leaf = secret.known ? secret.value?.leaf : undefined;
+        certificates.flatMap((certificate) => {
+          const { secretName, secret } = certificate;
+          const leaf = inUseOf(certificate)?.leaf ?? (secret.known ? secret.value?.leaf : undefined);
           return leaf === undefined ? [] : [{ cluster, secret: secretName, notAfter: leaf.notAfter }];
         }),
       ),

@@ -1,8 +1,10 @@
 /** Writes of the runtime's own Secrets. What they hold comes from another Secret or from memory, never from a decision. */
 import type { Secret } from 'kubernetes-types/core/v1.js';
-import { IN_USE_TYPE } from '../../api/names.ts';
+import { ANNOTATIONS, IN_USE_TYPE, inUseName } from '../../api/names.ts';
+import { PURPOSES } from '../core/ca-change.ts';
 import { type InUse, inUseSecret } from '../core/in-use-secret.ts';
 import type { Observed } from '../core/observed.ts';
+import type { Step } from '../core/steps.ts';
 import { KubeFault, resources } from '../ports/kube.ts';
 import { FIELD_MANAGER, type World } from './world.ts';
 
@@ -12,7 +14,7 @@ import { FIELD_MANAGER, type World } from './world.ts';
  */
 export const writeInUse = async (
   { world, seen, signal }: { readonly world: World; readonly seen: Observed; readonly signal: AbortSignal },
-  of: Pick<InUse, 'purpose' | 'data'>,
+  of: Pick<InUse, 'purpose' | 'data' | 'annotations'>,
 ): Promise<void> => {
   const { namespace, cluster, quorum } = seen;
   if (quorum === undefined) return;
@@ -36,10 +38,41 @@ export const writeInUse = async (
     await world.kube.mergePatch<Secret>(
       { resource: resources.secrets, namespace, name },
       {
-        metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion, labels, ownerReferences },
+        metadata: {
+          uid: metadata.uid,
+          resourceVersion: metadata.resourceVersion,
+          labels,
+          ownerReferences,
+          ...(of.annotations === undefined ? {} : { annotations: of.annotations }),
+        },
         data: { ...gone, ...wanted.data },
       },
       options,
     ),
   );
+};
+
+type Scene = Parameters<typeof writeInUse>[0];
+
+/** Puts a certificate into use, or changes whom everybody has to trust for the sake of it. False: other Secrets are there by now. */
+export const useCertificate = async (
+  scene: Scene,
+  { role, what, from, authorities, versions, authority }: Extract<Step, { do: 'UseCertificate' }>,
+): Promise<boolean> => {
+  const { world, seen } = scene;
+  const purpose = PURPOSES[role];
+  const held = world.secrets.get(seen.namespace, inUseName(seen.cluster, purpose));
+  const offered = world.secrets.get(seen.namespace, from);
+  if (versions.inUse !== (held.is === 'there' ? held.secret.metadata.resourceVersion : undefined)) return false;
+  const source = what === 'widen' ? held : offered;
+  if (source.is !== 'there') return false;
+  if (what !== 'widen' && versions.from?.split(',')[0] !== source.secret.metadata.resourceVersion) return false;
+  const { 'tls.crt': certificate = '', 'tls.key': key = '' } = source.secret.data ?? {};
+  const changes = what === 'widen' || (what === 'pass on' && authority !== undefined);
+  await writeInUse(scene, {
+    purpose,
+    data: { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': Buffer.from(authorities).toString('base64') },
+    ...(changes ? { annotations: { [ANNOTATIONS.changedAt]: new Date(seen.now).toISOString() } } : {}),
+  });
+  return true;
 };

@@ -13,6 +13,7 @@ import {
   ROLE_VOTER,
   SEED_ROLE,
 } from '../../api/names.ts';
+import { isShowingAsked } from '../core/ca-change.ts';
 import {
   type Fact,
   known,
@@ -35,6 +36,7 @@ import { resources, type Stored } from '../ports/kube.ts';
 import { createDataHashes, type DataHashes } from './data-hashes.ts';
 import type { Dialled } from './dialler.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
+import { withShown } from './observe-shown.ts';
 import { strangersOf } from './observe-strangers.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
@@ -256,6 +258,7 @@ const seenPod = async (world: World, cluster: ClusterName, pod: Stored<Pod>, sig
     voterRole: metadata.labels?.[LABELS.role] === ROLE_VOTER,
     config,
     trust: trustIn(metadata.annotations),
+    certificates: metadata.annotations?.[ANNOTATIONS.certificates],
     templateHash: metadata.annotations?.[ANNOTATIONS.template],
     restartHash: metadata.annotations?.[ANNOTATIONS.restart],
     metadata: metadata.annotations?.[ANNOTATIONS.metadata],
@@ -582,6 +585,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     patience: world.patience,
     agentImage: world.agentImage,
   };
-  const strangers = await strangersOf(world, seen, signal);
-  return strangers.length === 0 ? seen : { ...seen, strangers };
+  const asked = isShowingAsked({ seen }) ? await withShown(world, seen, signal) : seen;
+  const strangers = await strangersOf(world, asked, signal);
+  return strangers.length === 0 ? asked : { ...asked, strangers };
 };

@@ -198,6 +198,18 @@ const wordsFor = (step: Step): Words | undefined => {
       };
     case 'ChangePassword':
       return { type: 'Normal', reason: 'PasswordChanged', message: "root's password is made that of the Secret" };
+    case 'UseCertificate': {
+      const { what, from, authority } = step;
+      // A plain renewal comes every few weeks, or every minute, and tells nobody anything.
+      if (authority === undefined) return undefined;
+      const words = {
+        begin: '',
+        widen: `Secret ${from}: ${authority} is trusted from now on as well`,
+        'pass on': `Secret ${from}: everybody trusts ${authority}, members are given its certificate`,
+        narrow: `Secret ${from}: every member shows the new certificate, ${authority} is not trusted any more`,
+      } as const;
+      return { type: 'Normal', reason: 'CaChanging', message: words[what] };
+    }
     case 'LetGo':
       return { type: 'Warning', reason: 'Orphaned', message: step.why };
     case 'Teardown':

@@ -3,7 +3,7 @@ import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
-import { clientURL, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import { clientURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { known, unknown } from '../core/observed.ts';
 import { ManifestUnreadable, parseManifest } from '../core/snapshots/manifest.ts';
 import {
@@ -65,10 +65,10 @@ export const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: 
       }))
       .toSorted((a, b) => (a.member < b.member ? -1 : 1)),
     access: {
-      ...(tls?.client === undefined ? {} : { caSecret: tls.client.serverSecretName }),
+      ...(tls?.client === undefined ? {} : { caSecret: inUseName(name, 'server') }),
       ...(tls?.client?.operatorClientSecretName === undefined
         ? {}
-        : { clientSecret: tls.client.operatorClientSecretName }),
+        : { clientSecret: inUseName(name, 'operator-client') }),
       ...(quorum.status?.authEnabled === true && auth?.rootCredentialsSecretName !== undefined
         ? { rootSecret: auth.rootCredentialsSecretName }
         : {}),

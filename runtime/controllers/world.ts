@@ -8,6 +8,7 @@ import type { Reason } from '../../api/reasons.ts';
 import type { Patience } from '../core/observed.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EtcdClients, EtcdHealthProbe } from '../ports/etcd.ts';
+import type { Handshake } from '../ports/handshake.ts';
 import type { Kube, KubeObject, Resource, Stored } from '../ports/kube.ts';
 import { resources } from '../ports/kube.ts';
 import type { NamedSecrets } from '../ports/secrets.ts';
@@ -58,6 +59,7 @@ export type World = {
   readonly caches: Caches;
   readonly etcd: EtcdClients;
   readonly probe: EtcdHealthProbe;
+  readonly handshake: Handshake;
   /** Image of this runtime, in which the Pods that fill volumes find the agent. */
   readonly agentImage: string | undefined;
   /** What the dialler follows; for steps that carry from one Secret to another, which no decision ever holds. */

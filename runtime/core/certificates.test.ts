@@ -37,6 +37,7 @@ const certificate = (
   role,
   secretName: 'mine',
   secret: of === 'absent' ? known(undefined) : of === 'unread' ? unknown('forbidden') : known({ ...secret, ...of }),
+  inUse: known(undefined),
 });
 const problem = (seen: SeenCertificate) => certificateProblem(seen, 'demo', 'ns', NOW);
 const withLeaf = (change: Partial<SeenLeaf>): Partial<SeenSecret> => ({ leaf: { ...leaf, ...change } });

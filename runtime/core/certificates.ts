@@ -52,11 +52,25 @@ export type SeenSecret = {
   readonly authorities: readonly SeenAuthority[];
 };
 
-/** One Secret that the cluster names; `undefined` inside the fact: there is none of that name. */
+/** What the runtime holds of a certificate: the one that members show, and in `ca.crt` whom all have to trust. */
+export type SeenInUse = {
+  readonly name: string;
+  readonly version: string;
+  /** False: somebody else's Secret has the name. */
+  readonly ours: boolean;
+  /** When its authorities last became more, or its certificate that of another authority. */
+  readonly changedAt: Instant | undefined;
+  readonly secret: SeenSecret;
+};
+
+/** One Secret that the cluster names; `undefined` inside a fact: there is none of that name. */
 export type SeenCertificate = {
   readonly role: CertificateRole;
   readonly secretName: string;
   readonly secret: Fact<SeenSecret | undefined>;
+  /** Of the Secret as it was read. */
+  readonly version?: string | undefined;
+  readonly inUse: Fact<SeenInUse | undefined>;
 };
 
 export type CertificateProblem = {
@@ -112,7 +126,7 @@ const day = (at: Instant): string => new Date(at).toISOString().replace('.000Z',
 
 /** The first thing that is wrong, in the order in which a person would look; undefined when it can work. */
 export const certificateProblem = (
-  { role, secretName, secret }: SeenCertificate,
+  { role, secretName, secret }: Pick<SeenCertificate, 'role' | 'secretName' | 'secret'>,
   cluster: string,
   namespace: string,
   now: Instant,
@@ -173,13 +187,26 @@ const MOST_NOTICE_MS = 30 * 24 * 3_600_000;
 export const expiringFrom = ({ notBefore, notAfter }: Pick<SeenLeaf, 'notBefore' | 'notAfter'>): Instant =>
   notAfter - Math.min(MOST_NOTICE_MS, (notAfter - notBefore) / 6);
 
+/** What the runtime holds of it, where that is its own. */
+export const inUseOf = ({ inUse }: SeenCertificate): SeenSecret | undefined =>
+  inUse.known && inUse.value?.ours === true ? inUse.value.secret : undefined;
+
+/** The authority that its certificate is known by. */
+export const anchorOf = ({ leaf, authorities }: SeenSecret): SeenAuthority | undefined =>
+  authorities.find(({ fingerprint }) => fingerprint === leaf?.trustedBy);
+
+/** Whom everybody has to trust who may be shown this certificate. Before anything is in use: whom its Secret names. */
+export const authoritiesOf = (certificate: SeenCertificate): readonly SeenAuthority[] =>
+  (inUseOf(certificate) ?? (certificate.secret.known ? certificate.secret.value : undefined))?.authorities ?? [];
+
 type Ending = { readonly secretName: string; readonly notBefore: Instant; readonly notAfter: Instant };
 
 /** The certificate that ends first. */
 export const firstToEnd = (certificates: readonly SeenCertificate[] | undefined): Ending | undefined =>
   (certificates ?? [])
-    .flatMap(({ secretName, secret }) => {
-      const leaf = secret.known ? secret.value?.leaf : undefined;
+    .flatMap((certificate) => {
+      const { secretName, secret } = certificate;
+      const leaf = inUseOf(certificate)?.leaf ?? (secret.known ? secret.value?.leaf : undefined);
       return leaf === undefined ? [] : [{ secretName, notBefore: leaf.notBefore, notAfter: leaf.notAfter }];
     })
     .toSorted((a, b) => a.notAfter - b.notAfter || (a.secretName < b.secretName ? -1 : 1))[0];

@@ -9,6 +9,7 @@ export type InUse = {
   readonly cluster: string;
   readonly quorum: Pick<SeenQuorum, 'uid' | 'controllerUID'>;
   readonly purpose: InUsePurpose;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
   /** Base64, as in any Secret. */
   readonly data: Readonly<Record<string, string>>;
 };
@@ -23,7 +24,7 @@ const owners = (cluster: string, { uid, controllerUID }: InUse['quorum']): Owner
     ...(controllerUID === undefined ? [] : [{ kind: 'EtcdCluster', uid: controllerUID }]),
   ].map((owner) => ({ apiVersion: API_VERSION, name: cluster, blockOwnerDeletion: false, ...owner }));
 
-export const inUseSecret = ({ namespace, cluster, quorum, purpose, data }: InUse) =>
+export const inUseSecret = ({ namespace, cluster, quorum, purpose, annotations, data }: InUse) =>
   ({
     apiVersion: 'v1',
     kind: 'Secret',
@@ -32,6 +33,7 @@ export const inUseSecret = ({ namespace, cluster, quorum, purpose, data }: InUse
       name: inUseName(cluster, purpose),
       namespace,
       labels: clusterLabels(cluster),
+      ...(annotations === undefined ? {} : { annotations }),
       ownerReferences: owners(cluster, quorum),
     },
     data,

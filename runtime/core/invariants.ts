@@ -423,6 +423,50 @@ const passwordsKept: Invariant = {
   },
 };
 
+/** Pods that may shake hands with others, as they were made: whom they trust never changes. */
+const shakingHands = (s: Situation) =>
+  s.slots.flatMap(({ member }) =>
+    member.pods.filter(({ phase, seed }) => seed === undefined && (phase === 'Running' || phase === 'Pending')),
+  );
+
+const shownToFriends: Invariant = {
+  name: 'no member is shown a certificate that it does not trust, and no authority is dropped that somebody still shows one of',
+  broken: (s, step) => {
+    if (step.do === 'BringUp') {
+      const known = (s.seen.certificates ?? []).filter(({ role, inUse }) => role === 'peer' && inUse.known);
+      for (const { inUse } of known) {
+        const needed = inUse.known ? (inUse.value?.secret.authorities ?? []) : [];
+        const place = step.places.find(
+          ({ trust }) => trust?.peer !== undefined && needed.some(({ pem }) => trust.peer?.includes(pem) !== true),
+        );
+        if (place !== undefined) return `${place.member.name} would not trust all that its peers may show`;
+      }
+      return undefined;
+    }
+    if (step.do !== 'UseCertificate') return undefined;
+    const seen = s.seen.certificates?.find(({ role }) => role === step.role);
+    const offered = seen?.secret.known === true ? seen.secret.value : undefined;
+    const held = seen?.inUse.known === true ? seen.inUse.value?.secret : undefined;
+    const shows = [offered, held].find((one) => one?.leaf?.fingerprint === step.fingerprint);
+    const anchor = shows?.authorities.find(({ fingerprint }) => fingerprint === shows.leaf?.trustedBy);
+    if (anchor === undefined) return `nobody vouches for the certificate ${step.fingerprint.slice(0, 16)}`;
+    if (!step.authorities.includes(anchor.pem)) return `${anchor.subject} would not be trusted`;
+    const { role } = step;
+    if (role !== 'server') {
+      const other = shakingHands(s).find(({ trust }) => trust?.[role]?.includes(anchor.pem) === false);
+      if (other !== undefined) return `${other.name} does not trust ${anchor.subject}`;
+    }
+    const fewer = (held?.authorities ?? []).find(({ pem }) => !step.authorities.includes(pem));
+    if (fewer === undefined || role === 'client') return undefined;
+    const late = shakingHands(s).find(
+      ({ shows: seenThere, config }) =>
+        config?.includes(role === 'peer' ? 'peer-transport-security' : 'client-transport-security') === true &&
+        (seenThere?.[role]?.known !== true || seenThere[role].value !== step.fingerprint),
+    );
+    return late === undefined ? undefined : `${late.name} was not seen to show anything else than of ${fewer.subject}`;
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
@@ -433,6 +477,7 @@ export const INVARIANTS: readonly Invariant[] = [
   volumesKept,
   nothingForgotten,
   restoredOnce,
+  shownToFriends,
   dataReadable,
   recoveredWithConsent,
   passwordsKept,

@@ -6,11 +6,14 @@ import {
   ANNOTATIONS,
   API_VERSION,
   CLIENT_CA_FILE,
+  CLIENT_TLS_VOLUME,
   CONFIG_VOLUME,
   DATA_VOLUME,
   incarnationName,
+  inUseName,
   LABELS,
   PEER_CA_FILE,
+  PEER_TLS_VOLUME,
 } from '../../api/names.ts';
 import type { Trust } from './certificates.ts';
 import { metadataRecord } from './template-metadata.ts';
@@ -69,7 +72,11 @@ export const memberPod = (of: Incarnation): Pod => {
       },
       ...(of.clusterUID === undefined ? {} : { ownerReferences: [controlledBy(spec.clusterName, of.clusterUID)] }),
     },
-    spec: { ...pod, hostname: name, volumes: [...(pod.volumes ?? []).map(trusting(of.trust)), ...claimed] },
+    spec: {
+      ...pod,
+      hostname: name,
+      volumes: [...(pod.volumes ?? []).map(trusting(of.trust)).map(mountingInUse(spec.clusterName)), ...claimed],
+    },
   };
 };
 
@@ -90,6 +97,19 @@ const trusting =
       ...volume,
       downwardAPI: { ...volume.downwardAPI, items: [...(volume.downwardAPI.items ?? []), ...items] },
     };
+  };
+
+/**
+ * What is in use, not what is offered: a certificate that others do not trust yet must not reach a member. Here and not in
+ * the template, so that it is no other template and nobody restarts for it.
+ */
+const mountingInUse =
+  (cluster: string) =>
+  (volume: Volume): Volume => {
+    const purpose = volume.name === CLIENT_TLS_VOLUME ? 'server' : volume.name === PEER_TLS_VOLUME ? 'peer' : undefined;
+    return purpose === undefined || volume.secret === undefined
+      ? volume
+      : { ...volume, secret: { ...volume.secret, secretName: inUseName(cluster, purpose) } };
   };
 
 /** Undefined for memory members. Owned by nobody: only the runtime deletes a volume, and only for a reason. */

@@ -80,6 +80,10 @@ export type SeenPod = {
   readonly config: string | undefined;
   /** The authorities that its etcd trusts; they came with the Pod and stay. */
   readonly trust?: Trust | undefined;
+  /** Which certificates its kubelet was last asked to bring, see {@link ANNOTATIONS.certificates}. */
+  readonly certificates?: string | undefined;
+  /** SHA-256 of the certificates that it shows at this moment. Only asked for while an authority is to be dropped. */
+  readonly shows?: Readonly<Partial<Record<'server' | 'peer', Fact<string>>>> | undefined;
   readonly templateHash: string | undefined;
   /** Hash of the part of its template that needs another Pod; absent on Pods of an older runtime. */
   readonly restartHash: string | undefined;
@@ -179,6 +183,8 @@ export type Patience = {
   readonly nodeMs: number;
   /** For members in memory, whose data a node that is really off does not bring back. */
   readonly memoryNodeMs: number;
+  /** How long clients may take until they have what the cluster's ConfigMap says of its authorities. */
+  readonly clientsMs?: number | undefined;
 };
 
 /** How the runtime is let in, and nothing of what it is let in by. */

@@ -6,7 +6,7 @@ import { afterEnd } from './ending.ts';
 import type { Observed } from './observed.ts';
 import { authentication, credentials } from './rules/authentication.ts';
 import { bootstrap } from './rules/bootstrap.ts';
-import { certificates } from './rules/certificates.ts';
+import { authorities, certificates, handover } from './rules/certificates.ts';
 import { corrupt } from './rules/corrupt.ts';
 import { deletion, release } from './rules/deletion.ts';
 import { downgrade } from './rules/downgrade.ts';
@@ -68,6 +68,7 @@ export const RULES: readonly Rule[] = [
   relabel,
   downgrade,
   peerAddress,
+  authorities,
   roll,
   relieve,
   authentication,
@@ -76,6 +77,7 @@ export const RULES: readonly Rule[] = [
   spaceExhausted,
   grow,
   spare,
+  handover,
 ];
 
 type Answer = Pick<Decision, 'rule' | 'step' | 'tried'>;

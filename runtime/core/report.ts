@@ -9,7 +9,8 @@ import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { compareMinors, minorOf } from '../../api/upgrade-path.ts';
 import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
-import { endingSoon, firstProblem, firstToEnd, trustBundle } from './certificates.ts';
+import { caChangeMessage, caChangeOf, unusable } from './ca-change.ts';
+import { authoritiesOf, endingSoon, firstProblem, firstToEnd, trustBundle } from './certificates.ts';
 import { advice, isSame, remembered } from './consent.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import type { Instant, SeenPod } from './observed.ts';
@@ -567,18 +568,21 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
             }
           : { status: 'False', ...waiting };
 
+  const changingCa = caChangeOf(s);
   const progressing: Said =
     asks !== undefined
       ? { status: 'False', ...asks }
-      : whole || phase === 'Paused'
-        ? { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'the cluster is as asked' }
-        : late(s)
-          ? {
-              status: 'False',
-              reason: 'DeadlineExceeded',
-              message: `it takes longer than progressDeadlineSeconds: ${waiting.message}`,
-            }
-          : { status: 'True', ...waiting };
+      : whole && changingCa !== undefined
+        ? { status: 'True', reason: 'CaChanging', message: caChangeMessage(changingCa) }
+        : whole || phase === 'Paused'
+          ? { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'the cluster is as asked' }
+          : late(s)
+            ? {
+                status: 'False',
+                reason: 'DeadlineExceeded',
+                message: `it takes longer than progressDeadlineSeconds: ${waiting.message}`,
+              }
+            : { status: 'True', ...waiting };
 
   const degraded: Said =
     trouble !== undefined
@@ -618,11 +622,15 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
 };
 
 /** Whether the certificates can be used, and for how long yet. Undefined without TLS. */
-export const certificatesSaid = ({ seen }: Situation): Said | undefined => {
-  const { certificates, cluster, namespace, now } = seen;
+export const certificatesSaid = (s: Situation): Said | undefined => {
+  const { certificates, cluster, namespace, now } = s.seen;
   if (certificates === undefined) return undefined;
   const problem = firstProblem(certificates, cluster, namespace, now);
   if (problem !== undefined) return { status: 'False', reason: problem.reason, message: problem.message };
+  const stuck = unusable(s);
+  if (stuck !== undefined) return { status: 'False', ...stuck };
+  const change = caChangeOf(s);
+  if (change !== undefined) return { status: 'True', reason: 'CaChanging', message: caChangeMessage(change) };
   const soon = endingSoon(certificates, now);
   return soon === undefined
     ? {
@@ -633,14 +641,15 @@ export const certificatesSaid = ({ seen }: Situation): Said | undefined => {
     : { status: 'True', ...soon };
 };
 
-const certificateStatus = ({ seen }: Situation): Pick<EtcdQuorumStatus, 'certificatesExpireAt' | 'clientCA'> => {
-  const first = firstToEnd(seen.certificates);
+const certificateStatus = (s: Situation): Pick<EtcdQuorumStatus, 'caChange' | 'certificatesExpireAt' | 'clientCA'> => {
+  const { certificates } = s.seen;
+  const first = firstToEnd(certificates);
   const clientCA = trustBundle(
-    (seen.certificates ?? []).flatMap(({ role, secret }) =>
-      role === 'server' && secret.known ? (secret.value?.authorities ?? []) : [],
-    ),
+    (certificates ?? []).flatMap((one) => (one.role === 'server' ? authoritiesOf(one) : [])),
   );
+  const change = caChangeOf(s);
   return {
+    ...(change === undefined ? {} : { caChange: { phase: change.phase, certificates: change.certificates } }),
     ...(first === undefined ? {} : { certificatesExpireAt: new Date(first.notAfter).toISOString() }),
     ...(clientCA === '' ? {} : { clientCA }),
   };
@@ -716,6 +725,7 @@ export const quorumStatus = (
     clusterUID: status.clusterUID,
     downgradableTo: status.downgradableTo,
     generation: status.observedGeneration,
+    caChange: status.caChange,
     loss: status.loss,
     survivors: status.survivors,
     snapshots: status.snapshots,

@@ -5,7 +5,7 @@
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import type { EtcdMember } from '../ports/etcd.ts';
-import { type CertificateRole, type Trust, trustBundle } from './certificates.ts';
+import { authoritiesOf, type CertificateRole, type Trust, trustBundle } from './certificates.ts';
 import type { Fact, Observed, SeenMember, SeenPod, SeenQuorum, SeenVolume } from './observed.ts';
 import { known, unknown } from './observed.ts';
 
@@ -304,16 +304,14 @@ export const classify = (gathered: Observed): Situation => {
   };
 };
 
-const authoritiesOf = ({ certificates = [] }: Observed, role: CertificateRole): string | undefined => {
-  const found = certificates.flatMap(({ role: of, secret }) =>
-    of === role && secret.known ? (secret.value?.authorities ?? []) : [],
-  );
+const trustedAs = ({ certificates = [] }: Observed, role: CertificateRole): string | undefined => {
+  const found = certificates.flatMap((one) => (one.role === role ? authoritiesOf(one) : []));
   return found.length === 0 ? undefined : trustBundle(found);
 };
 
 const trustOf = (seen: Observed): Trust => ({
-  client: authoritiesOf(seen, 'client'),
-  peer: authoritiesOf(seen, 'peer'),
+  client: trustedAs(seen, 'client'),
+  peer: trustedAs(seen, 'peer'),
 });
 
 /** Majority of `voters`. */

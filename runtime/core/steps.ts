@@ -4,7 +4,7 @@
  */
 import type { Reason } from '../../api/reasons.ts';
 import type { EtcdAlarm } from '../ports/etcd.ts';
-import type { Trust } from './certificates.ts';
+import type { CertificateRole, Trust } from './certificates.ts';
 import type { SeedSource } from './seeding.ts';
 import type { StoredSource } from './snapshots/known-snapshots.ts';
 import type { StoreLocation } from './snapshots/store-access.ts';
@@ -266,6 +266,27 @@ export type Step =
   | { readonly do: 'ChangePassword' }
   /** One status write: what etcd was found to be, after a crash or somebody's own hand. */
   | { readonly do: 'LatchAuth'; readonly enabled: boolean }
+
+  /**
+   * One write of what is in use of a certificate, on the versions of both Secrets that were decided on. The key is carried from
+   * Secret to Secret and is no part of the step.
+   */
+  | {
+      readonly do: 'UseCertificate';
+      readonly role: CertificateRole;
+      /** First use; trust more; show the one that is offered; trust less. */
+      readonly what: 'begin' | 'widen' | 'pass on' | 'narrow';
+      readonly from: string;
+      /** SHA-256 of the certificate that is in use afterwards. */
+      readonly fingerprint: string;
+      /** PEM of everybody who has to be trusted from then on. */
+      readonly authorities: string;
+      readonly versions: { readonly from: string | undefined; readonly inUse: string | undefined };
+      /** It is, or leads to, a certificate of another authority: whom the event names. */
+      readonly authority?: string | undefined;
+    }
+  /** Has kubelets look for new certificates now and not within a minute; writing the same again changes nothing. */
+  | { readonly do: 'FetchCertificates'; readonly pods: readonly ObjectName[]; readonly certificates: string }
 
   /** Asks for larger volumes. The API server refuses what would shrink one, or what its StorageClass cannot. */
   | { readonly do: 'GrowVolumes'; readonly volumes: readonly (ObjectName & { readonly size: string })[] }

@@ -4,7 +4,8 @@ import { inUseName } from '../../api/names.ts';
 import { resources } from '../../runtime/ports/kube.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import type { Story } from './stories.ts';
-import { condition, formed } from './tls-stories.ts';
+import { formedWithTls as formed } from './tls-secrets.ts';
+import { condition } from './tls-stories.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 

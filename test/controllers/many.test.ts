@@ -127,6 +127,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     caches,
     etcd,
     probe: stage.etcd.probe,
+    handshake: () => assert.fail('nothing is to be asked'),
     agentImage: undefined,
     secrets,
     dialler: createDialler({ secrets, etcd, read: readTlsSecret }),

@@ -28,6 +28,7 @@ import { type InProcessKube, kubeInProcess } from '../fakes/fake-kube-in-process
 import type { JsonObject } from '../fakes/fake-kube-schema.ts';
 import { fakeKubeStore, type Obj, type Store } from '../fakes/fake-kube-store.ts';
 import { createFakeKubelet, type FakeKubelet } from '../fakes/fake-kubelet.ts';
+import { distrustAmong, fingerprintOf } from './shown-certificates.ts';
 
 export const NAMESPACE = 'team-a';
 export const CLUSTER = 'demo';
@@ -272,6 +273,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     }
     const claims = [...led].map((one) => one.split(' ')[0]);
     if (new Set(claims).size < claims.length) wrongs.push(`two clusters run under one claim: ${[...led].join(', ')}`);
+    wrongs.push(...distrustAmong(list(resources.pods), kubelet));
     const found = await membership();
     const learners = found?.members.filter(({ isLearner }) => isLearner).length ?? 0;
     if (learners > 1) wrongs.push(`${learners} learners at once`);
@@ -406,6 +408,7 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       caches,
       etcd: clients,
       probe: etcd.probe,
+      handshake: async ({ host, port }) => fingerprintOf(kubelet.shown(host, port)),
       agentImage: 'runtime:test',
       secrets,
       dialler: createDialler({ secrets, etcd: clients, read: readTlsSecret }),

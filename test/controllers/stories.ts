@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { KubeFault, resources } from '../../runtime/ports/kube.ts';
 import { authStories } from './auth-stories.ts';
+import { caStories } from './ca-stories.ts';
 import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
 import { recoveryStories } from './recovery-stories.ts';
@@ -76,6 +77,7 @@ export const stories: readonly Story[] = [
   ...bootstraps,
   ...tlsStories,
   ...authStories,
+  ...caStories,
   {
     name: 'starts a member again on its volume after its Pod was deleted',
     before: (stage) => formed(stage, {}),

@@ -5,7 +5,17 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ContainerStatus, Node, PersistentVolume, Pod, PodCondition } from 'kubernetes-types/core/v1.js';
-import { ANNOTATIONS, CONTAINER, DATA_MOUNT, DATA_VOLUME, LABELS, PORTS, SEED_ROLE } from '../../api/names.ts';
+import {
+  ANNOTATIONS,
+  CLIENT_TLS_VOLUME,
+  CONTAINER,
+  DATA_MOUNT,
+  DATA_VOLUME,
+  LABELS,
+  PEER_TLS_VOLUME,
+  PORTS,
+  SEED_ROLE,
+} from '../../api/names.ts';
 import { RESTORE_ORDER } from '../../runtime/core/seeding.ts';
 import { locationName, type StoreLocation } from '../../runtime/core/snapshots/store-access.ts';
 import type { Clock } from '../../runtime/ports/clock.ts';
@@ -44,6 +54,8 @@ export type FakeKubelet = {
   starve(pattern: RegExp | undefined): void;
   nodeOf(pod: string): string;
   clientURL(pod: string): string;
+  /** The certificate that is shown at this address, as PEM. */
+  shown(ip: string, port: number): string;
   /** Name of the disk in the fake etcd that a Pod's data is on. */
   diskOf(pod: string): string;
   /** What was started, in order: Pod and the state that its configuration named. */
@@ -64,6 +76,11 @@ type Kept = {
   /** The exit above has been taken up. */
   ended: boolean;
   evicted: boolean;
+  /** Volumes with certificates: the certificate that was last brought, as PEM. Undefined before all were. */
+  mounted: ReadonlyMap<string, string> | undefined;
+  /** What asked for the last look, and when the next one comes by itself. */
+  lookedFor: string | undefined;
+  lookAt: number;
 };
 
 export type FakeKubeletOptions = {
@@ -75,6 +92,8 @@ export type FakeKubeletOptions = {
 };
 
 const MANAGER = 'kubelet';
+/** Within which a kubelet brings a changed Secret to a Pod by itself. */
+const LOOK_MS = 60_000;
 /** As long as Pods tolerate by default that their node is unreachable. */
 const EVICTION_MS = 300_000;
 /** As long as Kubernetes waits whether a node that is gone comes back under its name. */
@@ -214,6 +233,9 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       lastExit: undefined,
       ended: true,
       evicted: false,
+      mounted: undefined,
+      lookedFor: undefined,
+      lookAt: 0,
     };
     kept.set(uid, own);
     etcds.set(own, options.etcdOf(pod));
@@ -286,6 +308,30 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     return order === undefined ? undefined : locationName((JSON.parse(order) as { source: StoreLocation }).source);
   };
 
+  const certificatesOf = (pod: Stored<Pod>): ReadonlyMap<string, string | undefined> =>
+    new Map(
+      (pod.spec?.volumes ?? []).flatMap(({ name: volume, secret }) => {
+        if (secret?.secretName === undefined) return [];
+        const { namespace } = pod.metadata;
+        const found = store.get({ resource: resources.secrets, namespace, name: secret.secretName });
+        const data = (found as { data?: Record<string, string> } | undefined)?.data?.['tls.crt'];
+        return [[volume, data === undefined ? undefined : Buffer.from(data, 'base64').toString()] as const];
+      }),
+    );
+
+  /** As a kubelet does: everything before the first start, then within a minute, and at once when the Pod changes. */
+  const mount = (pod: Stored<Pod>, own: Kept): boolean => {
+    const lookedFor = pod.metadata.annotations?.[ANNOTATIONS.certificates];
+    if (own.mounted !== undefined && lookedFor === own.lookedFor && clock.elapsed() < own.lookAt) return true;
+    const found = certificatesOf(pod);
+    const all = [...found].flatMap(([volume, pem]) => (pem === undefined ? [] : [[volume, pem] as const]));
+    if (own.mounted === undefined && all.length < found.size) return false;
+    own.mounted = new Map([...(own.mounted ?? []), ...all]);
+    own.lookedFor = lookedFor;
+    own.lookAt = clock.elapsed() + LOOK_MS;
+    return true;
+  };
+
   /** The steps of a seeding Pod, all at once: they end before anybody looks again, or fail and say why. */
   const fill = (pod: Stored<Pod>, own: Kept): void => {
     if (own.starts > 0) return;
@@ -348,12 +394,13 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       fill(pod, own);
       return changes !== before;
     }
+    const mounted = mount(pod, own);
     const etcd = options.etcdOf(pod);
     if (own.process !== undefined && !own.process.running && !own.ended) {
       own.lastExit = await own.process.ended;
       own.ended = true;
       own.restartAt = clock.elapsed() + backOffMs(own);
-    } else if (own.restartAt !== undefined && own.restartAt <= clock.elapsed()) {
+    } else if (mounted && own.restartAt !== undefined && own.restartAt <= clock.elapsed()) {
       start(pod, own);
     }
     const ready =
@@ -426,6 +473,14 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       const due = [...kept.values()].flatMap(({ restartAt, node, evicted }) =>
         restartAt === undefined || lost.has(node) || evicted ? [] : [Math.max(0, restartAt - clock.elapsed())],
       );
+      for (const pod of pods()) {
+        const own = kept.get(pod.metadata.uid);
+        if (own?.mounted === undefined || lost.has(own.node) || own.evicted) continue;
+        const changed = [...certificatesOf(pod)].some(
+          ([volume, pem]) => pem !== undefined && own.mounted?.get(volume) !== pem,
+        );
+        if (changed) due.push(Math.max(0, own.lookAt - clock.elapsed()));
+      }
       for (const { at: evictionAt } of evictions.values()) due.push(Math.max(0, evictionAt - clock.elapsed()));
       return due.length === 0 ? undefined : Math.min(...due);
     },
@@ -476,6 +531,12 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     clientURL: (pod) => {
       const { own } = byName(pod);
       return own.process?.clientURL ?? `http://${own.ip}:${PORTS.client}`;
+    },
+    shown: (ip, port) => {
+      const own = [...kept.values()].find((one) => one.ip === ip && one.process?.running === true);
+      const pem = own?.mounted?.get(port === PORTS.client ? CLIENT_TLS_VOLUME : PEER_TLS_VOLUME);
+      if (pem === undefined) throw new TypeError(`nothing answers at ${ip}:${port}`);
+      return pem;
     },
     diskOf: (pod) => byName(pod).own.disk,
     starts,

@@ -1477,6 +1477,8 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
     case 'DisableAuth':
     case 'ChangePassword':
     case 'LatchAuth':
+    case 'UseCertificate':
+    case 'FetchCertificates':
       throw new Violation(`${step.do}: there is neither TLS nor a password in this world`);
     default:
       return step satisfies never;

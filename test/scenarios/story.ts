@@ -174,6 +174,10 @@ export const told = (step: Step): string => {
       return `KeepPassword ${step.as}`;
     case 'LatchAuth':
       return `LatchAuth ${step.enabled ? 'on' : 'off'}`;
+    case 'UseCertificate':
+      return `UseCertificate ${step.role}: ${step.what}`;
+    case 'FetchCertificates':
+      return `FetchCertificates ${names(step.pods)}`;
     case 'LetGo':
       return `LetGo ${names(step.members)}: ${step.why}`;
     case 'Teardown':
