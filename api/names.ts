@@ -55,6 +55,8 @@ export const ANNOTATIONS = {
   memberID: `${GROUP}/member-id`,
   /** On an EtcdMember, by a person: start it again although its data was refused. The runtime takes it away. */
   retry: `${GROUP}/retry`,
+  /** On an EtcdSnapshot: asks for a proof that it can be restored. Any value that it has not had asks for another one. */
+  prove: `${GROUP}/prove`,
   /** On a volume: the revision (decimal) below which its member may never start again. */
   revisionFloor: `${GROUP}/revision-floor`,
 } as const;

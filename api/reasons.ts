@@ -153,7 +153,8 @@ export const REASONS = {
   SnapshotStored: 'The snapshot is stored, verified and has its manifest. Nothing to do.',
   SnapshotRunning: 'The snapshot is being taken. Wait; progress stands in the status.',
   SnapshotJobWaiting: 'The Pod of the Job does not start. Read the message.',
-  SnapshotMissing: 'There is no such stored snapshot. Name another one, or correct bucket, key or path.',
+  SnapshotMissing:
+    'There is no such stored snapshot: it was deleted, or bucket, key or path are others. Name or take another one.',
   SnapshotTooNew: 'The snapshot is of a newer etcd than is to start on it. Set spec.version as the message says.',
   SnapshotFailed: 'The snapshot failed. Read the message, mend the cause, and make another EtcdSnapshot.',
   SnapshotKeyMissing:
@@ -175,6 +176,19 @@ export const REASONS = {
   BackupFailed: 'The last snapshot failed. Read the message and mend the cause; the next one is taken at its time.',
   BackupOverdue:
     'The last good snapshot is older than two intervals. See the conditions of the EtcdCluster and of its snapshots.',
+  ProofRunning: 'The snapshot is being restored into an etcd that is thrown away. Wait.',
+  ProofWaiting: 'The proof has not begun or its Pod does not start. Read the message.',
+  ProofPassed: 'The snapshot was restored and is what was taken. Nothing to do.',
+  SnapshotDiffers:
+    'The restored data is not what the manifest says. Take another snapshot; if that repeats, replace the member it came from.',
+  SnapshotUnrestorable:
+    'etcd cannot be started on what is stored. Take another snapshot; if that repeats, replace the member it came from.',
+  ProofFailed:
+    'The last proof found a snapshot that cannot be trusted. Read the message for which and why. The next snapshot is proven by itself; prove the others by hand: kubectl annotate etcdsnapshot NAME etcd-operator.cozystack.io/prove=now',
+  ProofBlocked:
+    'Whether the snapshot can be restored could not be found out. Read the message and mend the cause; then annotate the EtcdSnapshot anew, or wait for the next one.',
+  ProofOverdue:
+    'Proofs are asked for and none has ended for twice as many snapshots as should be. See the condition Proven of the snapshots and their Jobs.',
   StoreAccessDenied:
     'The store refuses the credentials. Correct the Secret. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
   StoreMissing:

@@ -22,7 +22,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   'etcdsnapshots/status': ['patch'],
   etcdsnapshotschedules: WATCHED,
   'etcdsnapshotschedules/status': ['patch'],
-  jobs: [...WATCHED, 'create'],
+  jobs: [...WATCHED, 'create', 'delete'],
   etcdclusters: ['get'],
   namespaces: ['get'],
   nodes: WATCHED,

@@ -24,6 +24,7 @@ import { startWatchCache, type WatchCache } from './adapters/kube/watch-cache.ts
 import { tracingFromEnv } from './adapters/otel/tracing-from-env.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import { readTlsSecret } from './adapters/tls-secret.ts';
+import { countEndings, createBackupMetrics, tellBackups } from './controllers/backup-metrics.ts';
 import { createDialler } from './controllers/dialler.ts';
 import { serveHealth, serveMetrics } from './controllers/endpoints.ts';
 import { countClusters, createMetrics } from './controllers/metrics.ts';
@@ -31,10 +32,11 @@ import { seenNode, trimNode } from './controllers/observe-nodes.ts';
 import { ownImage } from './controllers/own-image.ts';
 import { createPasses } from './controllers/pass.ts';
 import { passOverSchedule, type ScheduleWorld, scheduleKind } from './controllers/schedules.ts';
-import { passOverSnapshot, snapshotKind } from './controllers/snapshots.ts';
+import { snapshotKind } from './controllers/snapshot-jobs.ts';
+import { passOverSnapshot } from './controllers/snapshots.ts';
 import { createWorkQueue } from './controllers/work-queue.ts';
 import { clusterKey, clusterOf, kinds, type World } from './controllers/world.ts';
-import { SCHEDULE_LABEL, SNAPSHOT_LABEL } from './core/snapshots/snapshot-job.ts';
+import { SCHEDULE_LABEL, SNAPSHOT_LABEL, SNAPSHOT_OF_LABEL } from './core/snapshots/snapshot-job.ts';
 import { type KubeObject, resources, type Stored } from './ports/kube.ts';
 
 const positive = (text: string): number => {
@@ -85,6 +87,7 @@ process.on('unhandledRejection', (error) => {
 
 const clock = systemClock;
 const metrics = createMetrics();
+const backupMetrics = createBackupMetrics(metrics.registry);
 const access = await kubeAccess();
 const kube = createKube({
   access,
@@ -158,8 +161,11 @@ const referredKey = ({ metadata, spec }: Stored<EtcdSnapshot> | Stored<EtcdSnaps
 const snapshotCaches = {
   snapshots: watch(snapshotKind, referredKey),
   schedules: watch(scheduleKind, referredKey),
-  // Found by name only.
-  jobs: watch(resources.jobs, () => undefined, SNAPSHOT_LABEL),
+  jobs: watch(
+    resources.jobs,
+    ({ metadata: { namespace = '', labels } }) => clusterKey({ namespace, name: labels?.[SNAPSHOT_OF_LABEL] ?? '' }),
+    SNAPSHOT_LABEL,
+  ),
 };
 const watches = Object.values({ ...caches, ...snapshotCaches }) as readonly Pick<
   WatchCache<KubeObject>,
@@ -243,6 +249,7 @@ const endpoints = {
     metrics.leads.set(leading ? 1 : 0);
     for (const cache of watches) metrics.watchAge.set({ resource: cache.resource.plural }, cache.silentMs() / 1_000);
     countClusters(metrics, caches.quorums.list(), clock.now());
+    tellBackups(backupMetrics, snapshotCaches.schedules.list());
     metrics.certificateExpiry.reset();
     for (const { cluster, secret, notAfter } of world.dialler.expiries()) {
       metrics.certificateExpiry.set({ namespace: cluster.namespace, cluster: cluster.name, secret }, notAfter / 1_000);
@@ -397,7 +404,10 @@ secrets.onChange(enqueue);
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));
 
-snapshotCaches.snapshots.onChange(({ namespace, name }) => snapshotQueue.enqueue(namespace, name));
+snapshotCaches.snapshots.onChange(({ namespace, name }, before, after) => {
+  countEndings(backupMetrics, before, after);
+  snapshotQueue.enqueue(namespace, name);
+});
 // Of interest to a cluster that has lost its quorum, and to no other.
 snapshotCaches.snapshots.onChange((_, before, after) => {
   const of = after ?? before;

@@ -59,6 +59,29 @@ describe('the step Backup', () => {
     assert.equal(readiness(withCondition('False')), 'True');
   });
 
+  test('tells in the claim when the last snapshot and the last proof were', () => {
+    const statusOf = (response: RunFunctionResponse) =>
+      (response.desired?.composite?.resource as { status?: { backups?: object } } | undefined)?.status;
+    const observed = {
+      metadata: { name: 'demo' },
+      status: {
+        lastSnapshot: 'demo-2',
+        lastSuccessfulTime: '2026-11-30T12:00:00Z',
+        lastProvenTime: '2026-11-29T12:00:00Z',
+        lastProof: { snapshot: 'demo-1', result: 'Failed', reason: 'SnapshotDamaged', time: '2026-11-30T12:01:00Z' },
+        snapshotsSinceProof: 1,
+      },
+    };
+    assert.deepEqual(statusOf(composed({ backup }, observed))?.backups, {
+      lastSnapshot: 'demo-2',
+      lastSuccessfulTime: '2026-11-30T12:00:00Z',
+      lastProofTime: '2026-11-30T12:01:00Z',
+      lastProofResult: 'Failed',
+      lastProvenTime: '2026-11-29T12:00:00Z',
+    });
+    assert.deepEqual(statusOf(composed({ backup })), {}, 'nothing is claimed of backups that nobody has seen');
+  });
+
   test('says of the backups what the schedule says', () => {
     assert.deepEqual(composed({ backup }, withCondition('False')).conditions, [
       { type: 'BackupHealthy', status: 'False', reason: 'BackupFailed', message: 'no space' },

@@ -6,8 +6,9 @@ import type { Times } from '../core/snapshots/schedule-plan.ts';
 export const timesOf = (schedule: string, timeZone: string | undefined, now: Instant): Times => {
   try {
     const cron = new Cron(schedule, { timezone: timeZone ?? 'Etc/UTC', paused: true, mode: '5-part' });
-    const moment = new Date(now);
-    return { last: cron.previousRuns(1, moment)[0]?.getTime(), next: cron.nextRun(moment)?.getTime() };
+    // "Previous" excludes the moment itself, as "next" does. A timer that is on time asks at the very moment.
+    const [last, before] = cron.previousRuns(2, new Date(now + 1));
+    return { last: last?.getTime(), before: before?.getTime(), next: cron.nextRun(new Date(now))?.getTime() };
   } catch (error) {
     return { invalid: error instanceof Error ? error.message : String(error) };
   }

@@ -20,6 +20,8 @@ export type RetentionOutcome = {
   readonly sizeBytes: bigint;
   /** RFC 3339; absent where nothing is kept. */
   readonly oldest?: string;
+  /** Why it went no further. What it had removed by then is told all the same: nobody else will ever know. */
+  readonly error?: Error;
 };
 
 const MOST_AT_A_TIME = 40;
@@ -68,10 +70,15 @@ export const applyRetention = async (
   const going = remove.toReversed().slice(0, MOST_AT_A_TIME);
   const nameOf = new Map(stored.map(({ key, snapshot }) => [key, snapshot]));
   const removed: string[] = [];
-  for (const { key } of going) {
-    await store.remove(key, call);
-    await store.remove(manifestKey(key), call);
-    removed.push(nameOf.get(key) ?? key);
+  let error: Error | undefined;
+  try {
+    for (const { key } of going) {
+      await store.remove(key, call);
+      removed.push(nameOf.get(key) ?? key);
+      await store.remove(manifestKey(key), call);
+    }
+  } catch (cause) {
+    error = cause instanceof Error ? cause : new Error(String(cause));
   }
   const oldest = Math.min(...keep.map(({ takenAt }) => takenAt));
   return {
@@ -79,5 +86,6 @@ export const applyRetention = async (
     count: keep.length,
     sizeBytes: keep.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0n),
     ...(keep.length === 0 ? {} : { oldest: new Date(oldest).toISOString() }),
+    ...(error === undefined ? {} : { error }),
   };
 };

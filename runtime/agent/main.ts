@@ -11,6 +11,7 @@ import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
 import { decryptFile } from './decrypted-file.ts';
 import { fetchCommand } from './fetch-snapshot.ts';
+import { compareRestored, fetchToProve, reported } from './prove-snapshot.ts';
 import { saveSnapshot } from './saved-snapshot.ts';
 import { snapshotCommand } from './snapshot-command.ts';
 
@@ -126,6 +127,25 @@ program
   .requiredOption('--to <file>', 'where the snapshot goes; it is there only once all of it was found right')
   .action(async ({ keys, from, to }: { keys: string; from: string; to: string }) => {
     say({ decrypted: to, ...(await decryptFile({ keys, from, to })) });
+  });
+
+program
+  .command('proof-fetch')
+  .description(
+    'bring the stored snapshot that is to be proven onto the volume of its proof, and compare it with its manifest',
+  )
+  .requiredOption('--work <directory>', 'where to work')
+  .action(async ({ work }: { work: string }) => {
+    process.exitCode = await reported(() => fetchToProve(work));
+  });
+
+program
+  .command('proof-compare')
+  .description('compare what an etcd on the restored data serves with the manifest')
+  .requiredOption('--work <directory>', 'where proof-fetch has worked')
+  .requiredOption('--endpoint <url>', 'client URL of that etcd')
+  .action(async ({ work, endpoint }: { work: string; endpoint: string }) => {
+    process.exitCode = await reported(() => compareRestored(work, endpoint));
   });
 
 try {

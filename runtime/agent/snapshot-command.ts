@@ -57,7 +57,7 @@ const retentionOf = async (of: {
   readonly signal: AbortSignal;
 }): Promise<NonNullable<EtcdSnapshotStatus['retention']>> => {
   try {
-    const { removed, count, sizeBytes, oldest } = await applyRetention(of.order, of.store, Date.now(), {
+    const { removed, count, sizeBytes, oldest, error } = await applyRetention(of.order, of.store, Date.now(), {
       signal: of.signal,
     });
     return {
@@ -65,6 +65,7 @@ const retentionOf = async (of: {
       count,
       sizeBytes: Number(sizeBytes),
       ...(oldest === undefined ? {} : { oldest }),
+      ...(error === undefined ? {} : { error: error.message.slice(0, 500) }),
     };
   } catch (error) {
     return { error: (error instanceof Error ? error.message : String(error)).slice(0, 500) };

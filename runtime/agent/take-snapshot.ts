@@ -40,8 +40,8 @@ export class NoSource extends Error {
 export type Progress = { readonly bytes: bigint; readonly expected: bigint };
 
 const STATUS_DEADLINE_MS = 3_000;
-/** It reads the whole key space, and a snapshot is worth taking without it. */
-const HASH_DEADLINE_MS = 60_000;
+/** For what reads the whole key space; a snapshot is worth taking without it. */
+const SCAN_DEADLINE_MS = 60_000;
 const SILENCE_MS = 60_000;
 
 export const takeSnapshot = async (
@@ -87,13 +87,14 @@ export const takeSnapshot = async (
   const client = etcd.at(endpoint(url));
   const { status } = source;
 
-  // Before the stream: what the hash speaks of is then certainly in it.
-  const hash = await client
-    .hashKv(status.revision, { ...call, deadlineMs: HASH_DEADLINE_MS })
-    .catch((error: unknown) => {
-      if (error instanceof EtcdFault && error.reason !== 'Cancelled') return undefined;
-      throw error;
-    });
+  const unlessRefused = (error: unknown): undefined => {
+    if (error instanceof EtcdFault && error.reason !== 'Cancelled') return undefined;
+    throw error;
+  };
+  // Before the stream: what they speak of is then certainly in it.
+  const scan = { ...call, deadlineMs: SCAN_DEADLINE_MS };
+  const hash = await client.hashKv(status.revision, scan).catch(unlessRefused);
+  const keys = await client.countKeys(status.revision, scan).catch(unlessRefused);
 
   const database = verifiedDatabase(blobs(client.snapshot({ ...call, deadlineMs: SILENCE_MS })), (bytes) =>
     tools.onProgress?.({ bytes, expected: status.dbSize }),
@@ -131,6 +132,7 @@ export const takeSnapshot = async (
     sha256,
     ...(encryptionKey === undefined ? {} : { encryption: { keyID: encryptionKey.id } }),
     ...(hash === undefined ? {} : { hashKv: { hash: hash.hash, compactRevision: String(hash.compactRevision) } }),
+    ...(keys === undefined ? {} : { keys: String(keys) }),
     takenAt: tools.now().toISOString(),
   };
   await store.put(manifestKey(key), one(manifestText(manifest)), { owner: snapshot.uid }, call);

@@ -1,7 +1,7 @@
 /** Passes over EtcdSnapshotSchedules. */
 import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule, EtcdSnapshotScheduleStatus } from '../../api/etcdsnapshotschedule.gen.ts';
-import { API_VERSION, clusterLabels } from '../../api/names.ts';
+import { ANNOTATIONS, API_VERSION, clusterLabels } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { Instant } from '../core/observed.ts';
 import {
@@ -12,7 +12,9 @@ import {
 } from '../core/snapshots/schedule-plan.ts';
 import { SCHEDULE_LABEL } from '../core/snapshots/snapshot-job.ts';
 import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
-import { type SnapshotWorld, seenCluster, snapshotKind } from './snapshots.ts';
+import { requestOf } from './proofs.ts';
+import { type SnapshotWorld, snapshotKind } from './snapshot-jobs.ts';
+import { seenCluster } from './snapshots.ts';
 import { mergeTo } from './status-patch.ts';
 import { clusterKey, FIELD_MANAGER } from './world.ts';
 
@@ -22,6 +24,9 @@ export type ScheduleWorld = SnapshotWorld & {
 };
 
 export const scheduleKind = resources.etcdsnapshotschedules as Resource<EtcdSnapshotSchedule>;
+
+/** Once per snapshot; a person who asks again writes anything else. */
+const PROVE_BY_SCHEDULE = 'schedule';
 
 const milliseconds = (text: string | undefined, otherwise: number): number =>
   text === undefined ? otherwise : Date.parse(text);
@@ -61,6 +66,7 @@ const observeSchedule = (world: ScheduleWorld, schedule: Stored<EtcdSnapshotSche
         uid: one.metadata.uid,
         createdAt: milliseconds(one.metadata.creationTimestamp, now),
         deleting: one.metadata.deletionTimestamp !== undefined,
+        asked: requestOf(one) !== undefined,
         status: one.status ?? {},
       }),
     ),
@@ -84,7 +90,8 @@ const record = async (
   );
   for (const now of status.conditions ?? []) {
     const before = schedule.status?.conditions?.find(({ type }) => type === now.type);
-    if (before?.reason === now.reason) continue;
+    // Ready repeats what one of the others says.
+    if (now.type === 'Ready' || before?.reason === now.reason) continue;
     world.announce(
       { kind: 'EtcdSnapshotSchedule', name, namespace, uid },
       {
@@ -142,6 +149,7 @@ export const passOverSchedule = async (
             'app.kubernetes.io/name': 'etcd-snapshot',
             [SCHEDULE_LABEL]: name,
           },
+          ...(step.prove ? { annotations: { [ANNOTATIONS.prove]: PROVE_BY_SCHEDULE } } : {}),
         },
         spec: { clusterRef: seen.spec.clusterRef, destination: seen.spec.destination },
       };

@@ -1,8 +1,6 @@
 /** Passes over EtcdSnapshots: gathers what is known of one, has it planned, and carries the step out. */
 import type { Job } from 'kubernetes-types/batch/v1.js';
-import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
-import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import { clientURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { known, unknown } from '../core/observed.ts';
 import { ManifestUnreadable, parseManifest } from '../core/snapshots/manifest.ts';
@@ -19,24 +17,12 @@ import {
   type SeenCluster,
   type SeenJob,
   type SnapshotObserved,
-  type SnapshotProgress,
 } from '../core/snapshots/snapshot-plan.ts';
-import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
+import { isFault, resources, type Stored } from '../ports/kube.ts';
+import { passOverProof } from './proofs.ts';
+import { jobState, newestPod, podsOfJob, type SnapshotWorld, snapshotKind, waitingOf } from './snapshot-jobs.ts';
 import { mergeTo } from './status-patch.ts';
-import { type Cache, clusterKey, FIELD_MANAGER, type World } from './world.ts';
-
-export type SnapshotWorld = Pick<World, 'kube' | 'clock' | 'log' | 'announce'> & {
-  readonly caches: Pick<World['caches'], 'quorums' | 'pods'> & {
-    readonly snapshots: Cache<EtcdSnapshot>;
-    readonly jobs: Cache<Job>;
-    readonly schedules: Cache<EtcdSnapshotSchedule>;
-  };
-  readonly agentImage: string | undefined;
-  /** What the agent at this address says of its progress; undefined where it says nothing. */
-  readonly askProgress: (url: string, signal: AbortSignal) => Promise<SnapshotProgress | undefined>;
-};
-
-export const snapshotKind = resources.etcdsnapshots as Resource<EtcdSnapshot>;
+import { clusterKey, FIELD_MANAGER } from './world.ts';
 
 const milliseconds = (time: string | undefined, otherwise: number): number =>
   time === undefined ? otherwise : Date.parse(time);
@@ -98,35 +84,16 @@ export const parseReport = (message: string): AgentReport => {
   }
 };
 
-const newest = (pods: readonly Stored<Pod>[]): Stored<Pod> | undefined =>
-  pods.toSorted(
-    (a, b) => milliseconds(b.metadata.creationTimestamp, 0) - milliseconds(a.metadata.creationTimestamp, 0),
-  )[0];
-
-const waitingOf = ({ status }: Stored<Pod>): string | undefined => {
-  const waiting = status?.containerStatuses?.[0]?.state?.waiting;
-  if (waiting?.reason !== undefined && waiting.reason !== 'ContainerCreating') {
-    return `${waiting.reason}${waiting.message === undefined ? '' : `: ${waiting.message}`}`;
-  }
-  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
-  return scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined;
-};
-
 type JobSight = { readonly job: SeenJob; readonly agent: string | undefined };
 
 const seenJob = async (world: SnapshotWorld, job: Stored<Job>, signal: AbortSignal): Promise<JobSight> => {
-  const { namespace, name } = job.metadata;
-  const condition = (type: string) => job.status?.conditions?.find((one) => one.type === type && one.status === 'True');
-  const failure = condition('Failed');
-  const state = condition('Complete') !== undefined ? 'complete' : failure !== undefined ? 'failed' : 'running';
-  const { items } = await world.kube.list(resources.pods, {
-    namespace,
-    labelSelector: `batch.kubernetes.io/job-name=${name}`,
-    signal,
-  });
-  const ended = newest(items.filter(({ status }) => status?.containerStatuses?.[0]?.state?.terminated !== undefined));
+  const { state, message: failure } = jobState(job);
+  const items = await podsOfJob(world, job, signal);
+  const ended = newestPod(
+    items.filter(({ status }) => status?.containerStatuses?.[0]?.state?.terminated !== undefined),
+  );
   const message = ended?.status?.containerStatuses?.[0]?.state?.terminated?.message;
-  const current = newest(items.filter(({ status }) => status?.phase === 'Pending' || status?.phase === 'Running'));
+  const current = newestPod(items.filter(({ status }) => status?.phase === 'Pending' || status?.phase === 'Running'));
   const ip = current?.status?.phase === 'Running' ? current.status.podIP : undefined;
   return {
     job: {
@@ -134,7 +101,7 @@ const seenJob = async (world: SnapshotWorld, job: Stored<Job>, signal: AbortSign
       deleting: job.metadata.deletionTimestamp !== undefined,
       createdAt: milliseconds(job.metadata.creationTimestamp, world.clock.now()),
       state,
-      message: failure?.message,
+      message: failure,
       report: ended === undefined ? unknown('its Pod is gone') : known(parseReport(message ?? '')),
       waiting: current === undefined ? undefined : waitingOf(current),
     },
@@ -214,6 +181,8 @@ export const passOverSnapshot = async (
 ): Promise<number | undefined> => {
   const snapshot = world.caches.snapshots.get(namespace, name);
   if (snapshot === undefined) return undefined;
+  // Final as a snapshot. What remains to be said of it is whether it can be restored.
+  if (snapshot.status?.phase === 'Complete') return passOverProof(world, snapshot, signal);
   const seen = await observeSnapshot(world, snapshot, signal);
   const { step, status } = planSnapshot(seen);
   if (status !== undefined) {

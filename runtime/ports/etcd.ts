@@ -45,6 +45,8 @@ export type EtcdEndpoint = {
   readonly url: string;
   readonly tls?: EtcdTls | undefined;
   readonly auth?: EtcdAuth | undefined;
+  /** A token that etcd takes without a login, where the caller holds the key that signs them. */
+  readonly token?: string | undefined;
 };
 
 export type EtcdMember = {
@@ -150,6 +152,8 @@ export type EtcdMemberClient = {
 
   /** Goes through the log of raft, so it is not asked often. Default deadline 2 s. */
   authStatus(call?: EtcdCall): Promise<EtcdAuthStatus>;
+  /** Of users, roles and passwords: higher after each change. Needs root where anybody has to log in. Default deadline 2 s. */
+  authRevision(call?: EtcdCall): Promise<bigint>;
   /** Refuses with `RootMissing` where there is no user root with the role root. Default deadline 5 s, as for all of these. */
   authEnable(call?: EtcdCall): Promise<void>;
   authDisable(call?: EtcdCall): Promise<void>;
@@ -168,6 +172,8 @@ export type EtcdMemberClient = {
 
   /** Revision 0 means "up to now". Default deadline 30 s: it reads the whole key space. */
   hashKv(revision: bigint, call?: EtcdCall): Promise<EtcdHashKv>;
+  /** How many keys there were at the revision, as this member has them. `Compacted` or `FutureRevision` where it cannot tell. Default deadline 30 s. */
+  countKeys(revision: bigint, call?: EtcdCall): Promise<bigint>;
   /** The member answers nothing else meanwhile. Default deadline 60 s. */
   defragment(call?: EtcdCall): Promise<void>;
   /** Waits until the compaction is on disk. Default deadline 30 s. */

@@ -256,6 +256,21 @@ for (const implementation of implementations) {
         await refuses(client.compact(old), 'Compacted');
       });
 
+      test('counts the keys of a revision, deleted and later ones aside', async () => {
+        const client = cluster.client(cluster.at(0));
+        const before = await client.countKeys(await client.put('counted-0', '1'));
+        await client.put('counted-1', '1');
+        const present = await client.put('counted-1', '2');
+        assert.equal(await client.countKeys(present), before + 1n);
+        await client.delete('counted-0');
+        const { revision } = await client.status();
+        assert.equal(await client.countKeys(revision), before);
+        assert.equal(await client.countKeys(present), before + 1n);
+        await refuses(client.countKeys(revision + 1_000n), 'FutureRevision');
+        await client.compact(revision);
+        await refuses(client.countKeys(present), 'Compacted');
+      });
+
       test('defragments one member and still answers', async () => {
         const client = cluster.client(cluster.at(1));
         await client.defragment();
@@ -705,6 +720,10 @@ for (const implementation of implementations) {
       await root('second').authEnable();
       await root('second').userChangePassword('root', 'third');
       await root('third').put('a', 'c');
+      await refuses(anonymous.authRevision(), 'AuthRequired');
+      const before = await root('third').authRevision();
+      await root('third').userAdd('somebody', 'else');
+      assert.ok((await root('third').authRevision()) > before, 'a token of before is told by its number');
       await refuses(
         cluster.lab.clients.dial({ url, auth: { username: 'root', password: 'second' } }).status(),
         'InvalidAuth',

@@ -44,6 +44,7 @@ for (const version of memberEtcdVersions) {
         assert.equal(uri, `pvc://backups/${key}`);
         assert.equal(manifest.revision, String(status.revision));
         assert.equal(manifest.etcdVersion, version);
+        assert.equal(manifest.keys, '50');
         assert.deepEqual(await readManifest(store, key), manifest);
 
         const etcdutl = join(dirname(await ensureEtcd(version, () => undefined)), 'etcdutl');

@@ -15,7 +15,7 @@ import { startWatchCache, type WatchCache } from '../../runtime/adapters/kube/wa
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { createPasses, type PassResult } from '../../runtime/controllers/pass.ts';
-import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
+import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { EtcdClients, EtcdEndpoint, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';

@@ -137,6 +137,7 @@ type State = {
   /** Who may log in while clients have to. */
   readonly users: Readonly<Record<string, string>> | undefined;
   /** Users and roles are there, and kept, whether clients have to log in or not. */
+  readonly authRevision: bigint;
   readonly accounts: Readonly<Record<string, string>>;
   readonly roles: readonly string[];
   readonly rootRole: boolean;
@@ -192,6 +193,7 @@ const EMPTY: State = {
   history: [],
   alarms: [],
   users: undefined,
+  authRevision: 1n,
   accounts: {},
   roles: [],
   rootRole: false,
@@ -255,7 +257,14 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
   };
 
   const commit = (cluster: Cluster, change: Partial<State>): void => {
-    cluster.committed = { ...cluster.committed, ...change, index: cluster.committed.index + 1n };
+    const { index, authRevision } = cluster.committed;
+    const rights = ['users', 'accounts', 'roles', 'rootRole'].some((field) => field in change);
+    cluster.committed = {
+      ...cluster.committed,
+      ...change,
+      authRevision: authRevision + (rights ? 1n : 0n),
+      index: index + 1n,
+    };
   };
 
   /** Decided only while every member says what it runs; a downgrade ends by itself when all run what it leads to. */
@@ -843,6 +852,11 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
           }
           return process.data.cluster.committed.users === undefined ? 'off' : 'onForRoot';
         }),
+      authRevision: (call) =>
+        perform(read('authRevision', call), [], (process, refuse) => {
+          admit(process, endpoint, { admin: true }, refuse);
+          return process.data.cluster.committed.authRevision;
+        }),
       authEnable: (call) =>
         perform(change('authEnable', call), [], (process, refuse) => {
           admit(process, endpoint, { admin: true, quorum: true }, refuse);
@@ -916,6 +930,23 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
           }
           const hashRevision = revision === 0n ? applied.revision : revision;
           return { hash: hash(process.data, hashRevision), compactRevision: applied.compacted, hashRevision };
+        }),
+
+      countKeys: (revision, call) =>
+        perform(read('countKeys', call, 30_000), [revision], (process, refuse) => {
+          admit(process, endpoint, { admin: true }, refuse);
+          const { applied } = process.data;
+          if (revision < applied.compacted) {
+            throw refuse('Compacted', 'etcdserver: mvcc: required revision has been compacted');
+          }
+          if (revision > applied.revision) {
+            throw refuse('FutureRevision', 'etcdserver: mvcc: required revision is a future revision');
+          }
+          const keys = new Map<string, boolean>();
+          for (const write of applied.history) {
+            if (write.revision <= revision) keys.set(write.key, write.value !== undefined);
+          }
+          return BigInt([...keys.values()].filter(Boolean).length);
         }),
 
       defragment: (call) =>

@@ -79,6 +79,8 @@ const withStatus = new Set([
   'etcdclusters',
   'etcdmembers',
   'etcdquorums',
+  'etcdsnapshots',
+  'etcdsnapshotschedules',
   'jobs',
   'namespaces',
   'nodes',

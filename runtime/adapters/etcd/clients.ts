@@ -33,10 +33,10 @@ export const createEtcdClients = (options: MemberClientOptions = {}): EtcdClient
 };
 
 /** A digest, so that a heap dump of the map's keys tells no password; each part is preceded by its length. */
-const identityOf = ({ url, tls, auth }: EtcdEndpoint): string => {
+const identityOf = ({ url, tls, auth, token }: EtcdEndpoint): string => {
   const hash = createHash('sha256');
   // Where it logs in is no part of who it is.
-  const parts = [url, tls?.ca, tls?.certificate, tls?.key, tls?.serverName, auth?.username, auth?.password];
+  const parts = [url, tls?.ca, tls?.certificate, tls?.key, tls?.serverName, auth?.username, auth?.password, token];
   for (const part of parts) {
     const bytes = part === undefined ? undefined : Buffer.from(part);
     hash.update(bytes === undefined ? '-;' : `${bytes.length};`);

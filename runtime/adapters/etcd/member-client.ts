@@ -65,6 +65,7 @@ const STATUS_DOWNGRADE_INFO = 13;
 const DOWNGRADE_ENABLED = 1;
 const DOWNGRADE_TARGET = 2;
 const HASH_KV_HASH_REVISION = 4;
+const AUTH_STATUS_REVISION = 3;
 
 const channelOptions = {
   // A dead node answers nothing, not even a reset; without pings a call on a kept connection ends only by its deadline.
@@ -348,7 +349,7 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
     if (token === refused) token = undefined;
   };
   const currentToken = (borrowed: Wire): Promise<string | undefined> => {
-    if (endpoint.auth === undefined) return Promise.resolve(undefined);
+    if (endpoint.auth === undefined) return Promise.resolve(endpoint.token);
     token ??= authenticate(borrowed);
     return token;
   };
@@ -579,6 +580,13 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
         throw failure;
       }
     },
+    authRevision: (call) =>
+      ask(
+        read('authRevision', call),
+        ['Auth', 'AuthStatus'],
+        {},
+        (_, bytes) => messageFields(bytes).number(AUTH_STATUS_REVISION) ?? 0n,
+      ),
     authEnable: (call) => ask(change('authEnable', call), ['Auth', 'AuthEnable'], {}, () => undefined),
     authDisable: (call) => ask(change('authDisable', call), ['Auth', 'AuthDisable'], {}, () => undefined),
     userAdd: (name, password, call) =>
@@ -623,6 +631,21 @@ export const createMemberClient = (endpoint: EtcdEndpoint, options: MemberClient
             messageFields(bytes).number(HASH_KV_HASH_REVISION) ??
             (revision === 0n ? BigInt(answer.header.revision) : revision),
         }),
+      ),
+
+    countKeys: (revision, call) =>
+      ask(
+        read('countKeys', call, SCAN_MS),
+        ['KV', 'Range'],
+        // From the lowest key to the end: a zero byte stands for both.
+        {
+          key: Buffer.alloc(1),
+          range_end: Buffer.alloc(1),
+          revision: revision.toString(),
+          count_only: true,
+          serializable: true,
+        },
+        ({ count }: IRangeResponse) => BigInt(count),
       ),
 
     defragment: (call) =>

@@ -30,6 +30,8 @@ export type SnapshotManifest = {
   readonly encryption?: { readonly keyID: string };
   /** etcd's own hash of the key space at {@link revision}, by which a restored member proves itself; absent if it could not be had. */
   readonly hashKv?: { readonly hash: number; readonly compactRevision: string };
+  /** How many keys there are at {@link revision}, decimal; absent from older manifests and where it could not be had. */
+  readonly keys?: string;
   /** RFC 3339. */
   readonly takenAt: string;
 };
@@ -91,6 +93,7 @@ const FIELDS: { readonly [field in keyof Required<SnapshotManifest>]: Check } = 
       'compactRevision' in value &&
       // -1 where nothing was ever compacted.
       (decimal(value.compactRevision) || value.compactRevision === '-1')),
+  keys: (value) => value === undefined || decimal(value),
   takenAt: (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
 };
 

@@ -4,6 +4,7 @@
  */
 import type { EtcdSnapshotSpec, EtcdSnapshotStatus } from '../../../api/etcdsnapshot.gen.ts';
 import type { Reason } from '../../../api/reasons.ts';
+import { equalJson } from '../equal-json.ts';
 import type { Fact, Instant } from '../observed.ts';
 import type { SnapshotManifest } from './manifest.ts';
 
@@ -135,7 +136,7 @@ const withCondition = (
       },
     ],
   };
-  return JSON.stringify(next) === JSON.stringify(seen.status) ? undefined : next;
+  return equalJson(next, seen.status) ? undefined : next;
 };
 
 const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))}s`;

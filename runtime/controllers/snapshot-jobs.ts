@@ -1,0 +1,56 @@
+/** What passes over snapshots and their proofs work with, and how both read the Jobs that do the work. */
+import type { Job } from 'kubernetes-types/batch/v1.js';
+import type { Pod } from 'kubernetes-types/core/v1.js';
+import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
+import type { SeenJob, SnapshotProgress } from '../core/snapshots/snapshot-plan.ts';
+import { type Resource, resources, type Stored } from '../ports/kube.ts';
+import type { Cache, World } from './world.ts';
+
+export type SnapshotWorld = Pick<World, 'kube' | 'clock' | 'log' | 'announce'> & {
+  readonly caches: Pick<World['caches'], 'quorums' | 'pods' | 'members'> & {
+    readonly snapshots: Cache<EtcdSnapshot>;
+    readonly jobs: Cache<Job>;
+    readonly schedules: Cache<EtcdSnapshotSchedule>;
+  };
+  readonly agentImage: string | undefined;
+  /** What the agent at this address says of its progress; undefined where it says nothing. */
+  readonly askProgress: (url: string, signal: AbortSignal) => Promise<SnapshotProgress | undefined>;
+};
+
+export const snapshotKind = resources.etcdsnapshots as Resource<EtcdSnapshot>;
+
+export const jobState = ({ status }: Stored<Job>): Pick<SeenJob, 'state' | 'message'> => {
+  const condition = (type: string) => status?.conditions?.find((one) => one.type === type && one.status === 'True');
+  const failure = condition('Failed');
+  const state = condition('Complete') !== undefined ? 'complete' : failure !== undefined ? 'failed' : 'running';
+  return { state, message: failure?.message };
+};
+
+export const podsOfJob = async (
+  world: SnapshotWorld,
+  { metadata: { namespace, name } }: Stored<Job>,
+  signal: AbortSignal,
+): Promise<readonly Stored<Pod>[]> => {
+  const labelSelector = `batch.kubernetes.io/job-name=${name}`;
+  return (await world.kube.list(resources.pods, { namespace, labelSelector, signal })).items;
+};
+
+export const newestPod = (pods: readonly Stored<Pod>[]): Stored<Pod> | undefined =>
+  pods.toSorted(
+    (a, b) => Date.parse(b.metadata.creationTimestamp ?? '') - Date.parse(a.metadata.creationTimestamp ?? ''),
+  )[0];
+
+/** What Kubernetes calls every start of a Pod. */
+const STARTING = ['ContainerCreating', 'PodInitializing'];
+
+export const waitingOf = ({ status }: Stored<Pod>): string | undefined => {
+  const waiting = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+    .map(({ state }) => state?.waiting)
+    .find((one) => one?.reason !== undefined && !STARTING.includes(one.reason));
+  if (waiting !== undefined) {
+    return `${waiting.reason}${waiting.message === undefined ? '' : `: ${waiting.message}`}`;
+  }
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  return scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined;
+};
