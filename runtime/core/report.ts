@@ -105,6 +105,16 @@ const exitReport = (slot: Slot, phase: MemberReport['phase'], pod: SeenPod, how:
   );
 };
 
+/** The first of these starts again at once, the second after ten seconds; no name takes longer to be known. */
+const EARLY_RESTARTS = 2;
+
+/**
+ * With TLS among members, who is asked looks up by name who asks, and name servers know a Pod a moment after its etcd has begun.
+ * So a member that joins is often turned away once; told as a fault, every change of size would be one.
+ */
+const isTooEarly = (pod: SeenPod): boolean =>
+  pod.container.restarts < EARLY_RESTARTS && lastExitOf(pod, true)?.reason === 'PeersNotReached';
+
 const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberReport => {
   const { pod, volume } = slot;
   const phase = restarting ? 'Restarting' : 'Provisioning';
@@ -139,6 +149,9 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
   // It was proven in this very start, so it is not starting: its process hangs, or its disk does.
   if (isProvenStart(pod) && !pod.etcd.known && !pod.ready) {
     return report(phase, 'NotAnswering', `etcd runs in Pod ${pod.name} and does not answer`, true);
+  }
+  if (phase === 'Provisioning' && container.state !== 'running' && isTooEarly(pod)) {
+    return report(phase, 'Starting', `Pod ${pod.name} starts again: the members that it asked did not know it by name yet`);
   }
   const ended =
     container.state !== 'running'
