@@ -8,6 +8,7 @@ import { issuers } from '../issuers.ts';
 import { authority, clientIdentity, peerIdentity, serverIdentity, tlsSecret } from '../own-secrets.ts';
 import { inNamespace, type Place } from '../place.ts';
 import { type Flags, secureEtcdctl } from '../secure-client.ts';
+import { secureTraffic, type Way } from '../secure-traffic.ts';
 
 /** A new member preallocates 64 MiB for its log. */
 const roomy = { medium: 'Memory', size: '256Mi' } as const;
@@ -238,7 +239,7 @@ describe('TLS', () => {
   );
 
   test(
-    'a cluster in the clear is brought to TLS by one edit, each member in its turn and the same as before',
+    'a cluster in the clear is brought to TLS by one edit under load: members stay the same, and a client that tries both ways misses nothing',
     inNamespace('tls-on', async (place) => {
       await bring(place, 'demo');
       await place.apply(claim('demo', {}));
@@ -246,6 +247,10 @@ describe('TLS', () => {
       const ids = async (): Promise<(string | undefined)[]> =>
         (await membersOf(place, 'demo')).map(({ status }) => status?.memberID).toSorted();
       const before = await ids();
+      const trust = { ca: Buffer.from(clients.certificate), serverName: `demo-client.${place.namespace}.svc` };
+      const ways = (): Promise<Way[]> => Promise.resolve([trust, undefined]);
+      await using writer = await secureTraffic(place, 'demo', { ways, everyMs: 50, fresh: false, prefix: 'kept' });
+      await using fresh = await secureTraffic(place, 'demo', { ways, everyMs: 1_000, fresh: true, prefix: 'fresh' });
       await place.kubectl([
         ...['patch', 'etcdcluster', 'demo', '--type=merge', '-p'],
         JSON.stringify({ spec: { tls: { client: clientTls('own', 'demo', false), peer: peerTls('own', 'demo') } } }),
@@ -259,6 +264,11 @@ describe('TLS', () => {
         { deadlineMs: 150_000, everyMs: 3_000 },
       );
       await ready(place, 'demo');
+      for (const traffic of [writer, fresh]) {
+        const { failed, lost, served, lastError } = await traffic.stop();
+        assert.deepEqual({ failed, lost }, { failed: 0, lost: [] }, lastError);
+        assert.ok(served.http > 0 && served.https > 0, JSON.stringify(served));
+      }
       assert.deepEqual(await ids(), before);
     }),
   );
