@@ -57,6 +57,8 @@ export const ANNOTATIONS = {
   retry: `${GROUP}/retry`,
   /** On an EtcdSnapshot: asks for a proof that it can be restored. Any value that it has not had asks for another one. */
   prove: `${GROUP}/prove`,
+  /** On a Secret that cert-manager filled for a cluster, by a person: it stays when the cluster is deleted. */
+  keep: `${GROUP}/keep`,
   /** On a volume: the revision (decimal) below which its member may never start again. */
   revisionFloor: `${GROUP}/revision-floor`,
 } as const;

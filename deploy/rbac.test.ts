@@ -24,6 +24,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   'etcdsnapshotschedules/status': ['patch'],
   jobs: [...WATCHED, 'create', 'delete'],
   etcdclusters: ['get'],
+  etcdcertificatesets: ['get'],
   namespaces: ['get'],
   nodes: WATCHED,
   persistentvolumes: ['get'],

@@ -18,6 +18,7 @@ import {
   type EtcdTls,
 } from '../ports/etcd.ts';
 import { type NamedSecrets, type SecretView, secretBytes } from '../ports/secrets.ts';
+import { issuedSecretNames } from './issued-secrets.ts';
 import { type ClusterName, clusterKey } from './world.ts';
 
 /** What is needed to be known of a Pod to dial the member in it. */
@@ -200,7 +201,8 @@ const keepsPassword = ({ spec, status }: Prepared): boolean =>
 const namesOf = (cluster: ClusterName, quorum: Prepared): readonly string[] => {
   const { tls, auth } = quorum.spec;
   const { client, peer } = tls ?? {};
-  return [
+  const names = [
+    ...issuedSecretNames(cluster.name, tls),
     client?.serverSecretName,
     client?.operatorClientSecretName,
     client?.clientCASecretName,
@@ -210,7 +212,8 @@ const namesOf = (cluster: ClusterName, quorum: Prepared): readonly string[] => {
     ...(client === undefined ? [] : [inUseName(cluster.name, 'server')]),
     ...(client?.operatorClientSecretName === undefined ? [] : [inUseName(cluster.name, 'operator-client')]),
     ...(peer === undefined ? [] : [inUseName(cluster.name, 'peer')]),
-  ].flatMap((name) => name ?? []);
+  ];
+  return [...new Set(names.flatMap((name) => name ?? []))];
 };
 
 const digest = ({ tls }: Access): string =>

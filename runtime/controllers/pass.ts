@@ -9,6 +9,7 @@ import { isFault, KubeFault } from '../ports/kube.ts';
 import type { FinishedSpan } from '../ports/tracing.ts';
 import { act } from './act.ts';
 import { type ChangeEnd, createChangeTrail } from './change-trail.ts';
+import { createSecretOwnership } from './issued-secrets.ts';
 import { observe } from './observe.ts';
 import { errorType, recordingCalls } from './recorded-calls.ts';
 import { type About, type ClusterName, clusterKey, type World } from './world.ts';
@@ -226,6 +227,7 @@ export type PassListeners = {
 };
 
 export const createPasses = (world: World, settledMs: () => number, listeners: PassListeners = {}): Passes => {
+  const ownership = createSecretOwnership(world);
   const trail = createChangeTrail(world, (end) => listeners.onChangeEnd?.(end));
   const memories = new Map<string, Memory>();
   const memoryOf = (key: string): Memory => {
@@ -346,6 +348,7 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
     try {
       const result = await take(through, cluster, decision, signal);
       await traced(result, result.outcome === 'refused' ? result.reason : undefined);
+      await ownership.ensure(decision.situation.seen, signal);
       return result;
     } catch (error) {
       await traced({ decision, outcome: 'failed' }, errorType(error));
@@ -439,6 +442,7 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
     forget: (cluster) => {
       memories.delete(clusterKey(cluster));
       trail.forget(cluster);
+      ownership.forget(cluster);
     },
   };
 };

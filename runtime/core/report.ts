@@ -151,7 +151,11 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
     return report(phase, 'NotAnswering', `etcd runs in Pod ${pod.name} and does not answer`, true);
   }
   if (phase === 'Provisioning' && container.state !== 'running' && isTooEarly(pod)) {
-    return report(phase, 'Starting', `Pod ${pod.name} starts again: the members that it asked did not know it by name yet`);
+    return report(
+      phase,
+      'Starting',
+      `Pod ${pod.name} starts again: the members that it asked did not know it by name yet`,
+    );
   }
   const ended =
     container.state !== 'running'

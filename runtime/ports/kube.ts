@@ -20,6 +20,7 @@ import type {
 import type { ObjectMeta } from 'kubernetes-types/meta/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { StorageClass } from 'kubernetes-types/storage/v1.js';
+import type { EtcdCertificateSet } from '../../api/etcdcertificateset.gen.ts';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
@@ -65,6 +66,7 @@ const resource = <T extends KubeObject>(
 /** Every kind the runtime touches, and ConfigMaps, on which the contract suite tries things out. */
 export const resources = {
   configmaps: resource<ConfigMap>('', 'v1', 'configmaps', 'ConfigMap'),
+  etcdcertificatesets: resource<EtcdCertificateSet>(GROUP, VERSION, 'etcdcertificatesets', 'EtcdCertificateSet'),
   etcdclusters: resource<EtcdCluster>(GROUP, VERSION, 'etcdclusters', 'EtcdCluster'),
   etcdmembers: resource<EtcdMember>(GROUP, VERSION, 'etcdmembers', 'EtcdMember'),
   etcdquorums: resource<EtcdQuorum>(GROUP, VERSION, 'etcdquorums', 'EtcdQuorum'),

@@ -8,7 +8,7 @@ import { createMemberClient } from '../../runtime/adapters/etcd/member-client.ts
 import type { EtcdMemberClient, EtcdTls } from '../../runtime/ports/etcd.ts';
 import { secretBytes } from '../../runtime/ports/secrets.ts';
 import { membersBehind, type Written } from './client.ts';
-import { notYet } from './eventually.ts';
+import { eventually, notYet } from './eventually.ts';
 import { type Place, seenKinds } from './place.ts';
 
 /** By what a client knows members and is known by them; `undefined`: in the clear. */
@@ -41,6 +41,7 @@ export type SecureOptions = {
 };
 
 const TRY_MS = 2_000;
+const READ_BACK_MS = 20_000;
 
 /** The name by which applications call the members, and which a certificate of theirs has to carry. */
 const calledAs = (place: Place, cluster: string): string => `${clientServiceName(cluster)}.${place.namespace}.svc`;
@@ -136,6 +137,25 @@ export const secureTraffic = async (
   };
   const running = run();
 
+  /** What is read back is no request that is measured: it may take its time. */
+  const readBack = (key: string): Promise<boolean> =>
+    eventually(`${key} is looked for`, async () => {
+      const [member] = open.members();
+      if (member === undefined) return notYet('nobody is behind the client Service');
+      const now = await ways();
+      const way =
+        now[
+          Math.max(
+            0,
+            now.findIndex((each) => schemeOf(each) === good.get(member.ip)),
+          )
+        ];
+      const name = `${schemeOf(way)} ${member.ip}`;
+      const client = kept.get(name) ?? dial(member.ip, way);
+      kept.set(name, client);
+      return (await client.get(key, { deadlineMs: READ_BACK_MS })) !== undefined;
+    });
+
   const sofar = (): SecurelyWritten => {
     gap();
     return {
@@ -159,19 +179,12 @@ export const secureTraffic = async (
     sofar,
     [Symbol.asyncDispose]: end,
     stop: async () => {
-      const [member] = open.members();
-      const now = await ways();
-      await end();
+      stopped = true;
+      await running;
       const result = sofar();
-      if (member === undefined) throw new Error(`nobody is behind the client Service of ${cluster} to read back from`);
-      const way = now.find((each) => schemeOf(each) === good.get(member.ip)) ?? now[0];
-      const client = dial(member.ip, way);
       const lost: string[] = [];
-      try {
-        for (const key of acknowledged) if ((await client.get(key)) === undefined) lost.push(key);
-      } finally {
-        client.close();
-      }
+      for (const key of acknowledged) if (!(await readBack(key))) lost.push(key);
+      await end();
       return { ...result, lost };
     },
   };

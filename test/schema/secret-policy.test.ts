@@ -88,6 +88,38 @@ test("the runtime changes nobody else's Secret, even to give it the label that i
   assert.equal((await patch('theirs-in-use', { type: 'etcd-operator.cozystack.io/in-use' })).code, 422);
 });
 
+const OWNER = { apiVersion: 'etcd-operator.cozystack.io/v1alpha2', kind: 'EtcdCluster', name: 'demo', uid: 'c' };
+
+test('of a Secret that cert-manager filled for a cluster the runtime changes the owners, so that it goes with the cluster, and nothing else', async () => {
+  const issued = {
+    ...anybodys('demo-server-tls'),
+    metadata: {
+      name: 'demo-server-tls',
+      labels: { 'etcd-operator.cozystack.io/certificate': 'server' },
+      annotations: { 'cert-manager.io/certificate-name': 'demo-server' },
+    },
+  };
+  assert.equal((await server.request('POST', SECRETS, issued)).code, 201);
+  const owned = await patch('demo-server-tls', { metadata: { ownerReferences: [OWNER] } });
+  assert.equal(owned.code, 200, owned.body.message);
+  for (const change of [
+    { data: { text: 'Yg==' } },
+    { stringData: { text: 'b' } },
+    { immutable: true },
+    { metadata: { labels: { other: 'x' } } },
+    { metadata: { annotations: { other: 'x' } } },
+    { metadata: { finalizers: ['example.com/x'] } },
+    { metadata: { ownerReferences: [{ ...OWNER, apiVersion: 'v1', kind: 'ConfigMap' }] } },
+  ]) {
+    const answer = await patch('demo-server-tls', change);
+    assert.equal(answer.code, 422, `${JSON.stringify(change)} ${answer.body.message}`);
+  }
+  const given = await patch('demo-server-tls', { metadata: { ownerReferences: null } });
+  assert.equal(given.code, 200, given.body.message);
+  assert.equal((await server.request('POST', SECRETS, anybodys('anybodys'))).code, 201);
+  assert.equal((await patch('anybodys', { metadata: { ownerReferences: [OWNER] } })).code, 422);
+});
+
 test('everybody else writes Secrets as before', async () => {
   assert.equal((await server.request('POST', SECRETS, anybodys())).code, 201);
   assert.equal((await create(anybodys(), 'system:serviceaccount:default:default')).code, 201);
