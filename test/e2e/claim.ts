@@ -137,6 +137,7 @@ export const leftovers = async (place: Place, name: string): Promise<string[]> =
       seenKinds.services,
       quorums,
       seenKinds.endpointslices,
+      seenKinds.secrets,
     ].map(async (kind) =>
       (await place.list(kind as Resource, clusterSelector(name))).map((object) => [kind, object] as const),
     ),

@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { builds, programPath } from '../../cluster/builds.ts';
 import { run } from '../../cluster/command.ts';
-import { claimIn, conditionOf, podsOf, ready } from '../claim.ts';
+import { claimIn, conditionOf, nothingLeft, podsOf, ready } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { inNamespace, type Place, seenKinds } from '../place.ts';
 
@@ -43,7 +43,7 @@ const clientOf = async (anonymous: boolean): Promise<string> => {
 
 describe('examples/ with TLS', () => {
   test(
-    'tls-cert-manager.yaml: an application connects by what status.connection names, and nobody without a certificate does',
+    'tls-cert-manager.yaml: an application connects by what status.connection names, nobody without a certificate does, and no private key outlives the cluster',
     inNamespace('tls-issued', async (place) => {
       await place.kubectl(['apply', '-f', join(root, 'examples/tls-cert-manager.yaml')]);
       await ready(place, 'secured');
@@ -59,6 +59,9 @@ describe('examples/ with TLS', () => {
       const [phase, refused] = await Promise.all([ended(place, 'etcdctl'), ended(place, 'anonymous')]);
       assert.equal(phase, 'Succeeded', await place.kubectl(['logs', 'etcdctl']));
       assert.equal(refused, 'Failed', await place.kubectl(['logs', 'anonymous']));
+      // The private keys too, which cert-manager would leave behind.
+      await place.kubectl(['delete', 'etcdcluster', 'secured', '--wait=false']);
+      await nothingLeft(place, 'secured');
     }),
   );
 
