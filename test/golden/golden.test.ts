@@ -77,6 +77,8 @@ const summary = (printed: string, keysOnly: boolean): string => {
     .join('---\n');
 };
 
+const requiredBy = (folder: string): Promise<string> => readText(join(folder, 'required.yaml')).catch(() => '');
+
 describe('compositions as Crossplane renders them', () => {
   let renderer: Renderer;
   before(async () => {
@@ -97,12 +99,26 @@ describe('compositions as Crossplane renders them', () => {
         ...(files.includes('observed.yaml') ? { observed: join(folder, 'observed.yaml') } : {}),
         ...(files.includes('required.yaml') ? { required: join(folder, 'required.yaml') } : {}),
       });
-      const rendered = summary(printed, files.includes('observed.yaml') || files.includes('required.yaml'));
+      const exists = files.includes('observed.yaml') || /^kind: EtcdMember$/m.test(await requiredBy(folder));
+      const rendered = summary(printed, exists);
       const expected = join(folder, 'expected.yaml');
       if (process.env.UPDATE_GOLDEN === '1') await writeFile(expected, rendered);
       assert.equal(rendered, await readText(expected));
     });
   }
+
+  test('every combination of client and peer TLS, each off, own or issued, is among the cases', async () => {
+    const how = (plane: object | undefined): string =>
+      plane === undefined ? 'off' : 'certManager' in plane ? 'issued' : 'own';
+    const seen = new Set<string>();
+    for (const name of cases) {
+      const { tls } = parse(await readText(join(here, name, 'claim.yaml'))).spec;
+      seen.add(`${how(tls?.client)}/${how(tls?.peer)}`);
+    }
+    const modes = ['off', 'own', 'issued'];
+    const all = modes.flatMap((client) => modes.map((peer) => `${client}/${peer}`));
+    assert.deepEqual([...seen].sort(), all.sort());
+  });
 
   test('a rendering that the function does not know stops the pipeline, and Crossplane applies nothing', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'golden-'));
