@@ -1,4 +1,7 @@
 /** What a claim may and may not say of TLS and auth, for `admission.test.ts`. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
 
 type Spec = Record<string, unknown>;
 
@@ -120,7 +123,22 @@ export const tlsRefusals: [string, Spec, string, string][] = [
   ],
 ];
 
+const told = parse(
+  /```yaml\n(own Secrets:.*?)```/s.exec(readFileSync(join(import.meta.dirname, '../../docs/tls.md'), 'utf8'))?.[1] ??
+    '',
+) as Record<string, { client: Spec; peer: Spec }>;
+const sources = ['off', ...Object.keys(told)];
+
+/** All combinations of what docs/tls.md shows. */
+const modes = sources.flatMap((client) =>
+  sources.map((peer): [string, Spec] => [
+    `what docs/tls.md shows, clients ${client}, members ${peer}`,
+    { tls: { ...(told[client] && { client: told[client].client }), ...(told[peer] && { peer: told[peer].peer }) } },
+  ]),
+);
+
 export const tlsAcceptances: [string, Spec][] = [
+  ...modes,
   ['TLS that nobody uses', { tls: {}, auth: {} }],
   ['own Secrets for clients and members', { tls: { client: own, peer: { secretRef: { name: 'peer' } } } }],
   ['own Secrets and mutual TLS', { tls: { client: mutual } }],
