@@ -30,10 +30,15 @@ export const certificatesValid = (
   if (claim.spec.tls?.client === undefined && claim.spec.tls?.peer === undefined) return undefined;
   // Said from here too: an EtcdCertificateSet that loses cert-manager says nothing any more.
   if (issues && isCertManagerInstalled(request) === false) return { ...notInstalled, type: CERTIFICATES_VALID };
+  const found = conditionOf(quorumOf(request), CERTIFICATES_VALID);
   const issued = issues ? issuedBy(request) : undefined;
-  if (issued !== undefined && issued.status !== 'True') return { ...issued, type: CERTIFICATES_VALID };
+  if (issued?.status === 'False') return { ...issued, type: CERTIFICATES_VALID };
+  // A set that says nothing, as while the function is exchanged, takes no certificate away from the members that have it.
+  if (issued?.status === 'Unknown' && found?.status !== 'True') {
+    return { ...issued, type: CERTIFICATES_VALID, status: 'False' };
+  }
   return (
-    conditionOf(quorumOf(request), CERTIFICATES_VALID) ?? {
+    found ?? {
       type: CERTIFICATES_VALID,
       status: 'Unknown',
       reason: 'NotReported' satisfies Reason,
@@ -51,7 +56,7 @@ const issuedBy = (request: RunFunctionRequest): Condition => {
   const why = synced?.status === 'False' && synced.message !== '' ? synced.message : 'Waiting for Crossplane to act.';
   return {
     type: CERTIFICATES_READY,
-    status: 'False',
+    status: 'Unknown',
     reason: 'CertificateNotIssued' satisfies Reason,
     message: `EtcdCertificateSet: ${why}`,
   };

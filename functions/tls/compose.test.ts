@@ -267,6 +267,14 @@ describe('the condition CertificatesValid of a claim', () => {
     );
   });
 
+  test('is what the runtime found while the set says nothing, because members that have a certificate do not lose it by that', () => {
+    const frozen = set(is('Unknown', 'FatalError', ''));
+    const valid = quorum(is('True', 'CertificatesValid', ''));
+    assert.equal(condition(composed({ ...world, observed: { ...frozen, ...valid } })), 'True CertificatesValid');
+    const missing = quorum(is('False', 'SecretMissing', 'see Secret demo-server-tls'));
+    assert.match(condition(composed({ ...world, observed: { ...frozen, ...missing } })), /^False CertificateNotIssued/);
+  });
+
   test('is what the runtime found out about the Secrets as soon as all are issued', () => {
     const found = is('False', 'CertificateExpired', 'see Secret mine');
     assert.match(condition(composed({ ...world, observed: set(issued) })), /^Unknown NotReported/);

@@ -5,7 +5,7 @@ import { connect as tlsConnect } from 'node:tls';
 import type { Secret } from 'kubernetes-types/core/v1.js';
 import { clientServiceName, connectionName, PORTS, TLS_FILES } from '../../api/names.ts';
 import { createMemberClient } from '../../runtime/adapters/etcd/member-client.ts';
-import type { EtcdMemberClient, EtcdTls } from '../../runtime/ports/etcd.ts';
+import { EtcdFault, type EtcdMemberClient, type EtcdTls } from '../../runtime/ports/etcd.ts';
 import { secretBytes } from '../../runtime/ports/secrets.ts';
 import { membersBehind, type Written } from './client.ts';
 import { eventually, notYet } from './eventually.ts';
@@ -21,8 +21,8 @@ export type SecureTraffic = AsyncDisposable & {
 };
 
 export type SecurelyWritten = Written & {
-  /** Tries within requests: a member that went away is left for the next one, as clients of etcd do. */
-  readonly triesFailed: number;
+  /** Tries within requests, by reason: a member that went away is left for the next one, as clients of etcd do. */
+  readonly triesFailed: Readonly<Record<string, number>>;
   readonly longestRequestMs: number;
   /** Requests that were served, by how: `http` or `https`. */
   readonly served: { readonly http: number; readonly https: number };
@@ -61,7 +61,7 @@ export const secureTraffic = async (
   const acknowledged: string[] = [];
   const served = { http: 0, https: 0 };
   let failed = 0;
-  let triesFailed = 0;
+  const triesFailed: Record<string, number> = {};
   let lastError: string | undefined;
   let longestGapMs = 0;
   let longestRequestMs = 0;
@@ -107,7 +107,8 @@ export const secureTraffic = async (
           served[schemeOf(way)] += 1;
           return;
         } catch (error) {
-          triesFailed += 1;
+          const reason = error instanceof EtcdFault ? error.reason : 'Error';
+          triesFailed[reason] = (triesFailed[reason] ?? 0) + 1;
           lastError = `${member?.name} by ${schemeOf(way)}: ${error instanceof Error ? error.message : String(error)}`;
         }
       }
@@ -161,7 +162,7 @@ export const secureTraffic = async (
     return {
       acknowledged: acknowledged.length,
       failed,
-      triesFailed,
+      triesFailed: { ...triesFailed },
       longestGapMs: Math.round(longestGapMs),
       longestRequestMs: Math.round(longestRequestMs),
       served: { ...served },
