@@ -63,7 +63,7 @@ const uninstalled = async (): Promise<void> => {
 
 const installed = async (made: string): Promise<void> => {
   await applyAddon('cert-manager');
-  await waitForWorkloads([addonWorkloads['cert-manager']]);
+  await scaled(1);
   // Namespaces of other tests may have gone meanwhile, and kubectl goes on with the rest.
   await adminKubectl(['apply', '-f', '-'], made).catch((error: unknown) => {
     if (!/NotFound|not found|being terminated/.test(String(error))) throw error;
@@ -93,7 +93,7 @@ describe('without cert-manager', { skip: !cluster.local && "the cluster is someb
     inNamespace('no-cm', async (place, t) => {
       await place.apply(...issuers('clients'), ...issuers('members'));
       await place.apply(claim('runs', { tls }));
-      await ready(place, 'runs', { deadlineMs: 150_000 });
+      await ready(place, 'runs', { deadlineMs: 300_000 });
       const [before, issued] = [await identity(place), await certificatesIn(place)];
       assert.equal(issued.length, 4);
       const consumer = certificateSecretName('runs', 'consumer');
@@ -106,7 +106,7 @@ describe('without cert-manager', { skip: !cluster.local && "the cluster is someb
         await place.apply(claim('stopped', one));
         await waits(place, 'stopped', 'CertificateNotIssued');
         await scaled(1);
-        await ready(place, 'stopped', { deadlineMs: 150_000 });
+        await ready(place, 'stopped', { deadlineMs: 300_000 });
 
         await uninstalled();
         await place.apply(claim('uninstalled', one));
