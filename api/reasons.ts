@@ -190,14 +190,16 @@ export const REASONS = {
   ProofOverdue:
     'Proofs are asked for and none has ended for twice as many snapshots as should be. See the condition Proven of the snapshots and their Jobs.',
   StoreAccessDenied:
-    'The store refuses the credentials. Correct the Secret. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
+    'The store refuses the credentials, or they lack a right that the message names. Correct that. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
   StoreMissing:
     'The bucket or volume does not exist. Create it. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
-  StoreKeyTaken: 'Another snapshot lies under the key. Choose another prefix.',
-  StoreFull: 'The store is full. Enlarge it or delete old snapshots.',
-  StoreClockSkew: 'The store refuses the time of the node. Set its clock.',
-  StoreUnreachable: 'The store cannot be reached or fails. Check endpoint, network and certificates.',
-  StoreRefused: 'The store refuses the request. Read the message.',
+  StoreKeyTaken: 'Another snapshot lies under the key. Choose another prefix, and make another EtcdSnapshot.',
+  StoreFull: 'The store is full. Enlarge it or delete old snapshots, then make another EtcdSnapshot.',
+  StoreClockSkew:
+    'The store refuses the time of the node. Set its clock. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
+  StoreUnreachable:
+    'The store cannot be reached or fails, and did for all tries. Check endpoint, network and certificates. A restore then goes on by itself; a snapshot is asked for by another EtcdSnapshot.',
+  StoreRefused: 'The store refuses the request. Read the message, mend that, then make another EtcdSnapshot.',
 
   // The functions
   SpecChanged: 'The claim was changed and the runtime has not answered yet. Wait.',

@@ -25,6 +25,8 @@ export type RetentionOutcome = {
 };
 
 const MOST_AT_A_TIME = 40;
+/** Characters of names: the report has 4096 bytes for them, the manifest and two long keys. What is cut off is not understood at all. */
+const MOST_TOLD = 1_200;
 
 type Found = StoredSnapshot & { readonly snapshot: string };
 
@@ -67,8 +69,15 @@ export const applyRetention = async (
   const stored = await storedOf(store, artifactFolder(order.prefix, order), call);
   const { keep, remove } = retained(stored, order, order.rules, now);
   // The oldest first, and no more than can be told of; the rest goes after the next snapshot.
-  const going = remove.toReversed().slice(0, MOST_AT_A_TIME);
   const nameOf = new Map(stored.map(({ key, snapshot }) => [key, snapshot]));
+  let told = 0;
+  const going = remove
+    .toReversed()
+    .slice(0, MOST_AT_A_TIME)
+    .filter(({ key }) => {
+      told += (nameOf.get(key) ?? key).length + 3;
+      return told <= MOST_TOLD;
+    });
   const removed: string[] = [];
   let error: Error | undefined;
   try {

@@ -81,6 +81,8 @@ export const snapshotCommand = async (): Promise<number> => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ bytes: String(progress.bytes), expected: String(progress.expected) }));
   }).listen(AGENT_PORT);
+  // Progress is for people who look. No snapshot fails because nobody could.
+  server.on('error', () => undefined);
   const ending = new AbortController();
   process.once('SIGTERM', () => ending.abort(new Error('the Pod is ending')));
   const etcd = createEtcdClients();
@@ -128,8 +130,9 @@ export const snapshotCommand = async (): Promise<number> => {
     }
   } catch (error) {
     const name = error instanceof StoreFault ? error.reason : error instanceof Error ? error.name : 'Unknown';
-    const message = (error instanceof Error ? error.message : String(error)).slice(0, 1_500);
-    await report({ done: false, reason: name, message }, termination);
+    const words = error instanceof Error ? error.message : String(error);
+    const message = ending.signal.aborted ? 'its Pod was ended before the snapshot was whole' : words;
+    await report({ done: false, reason: name, message: message.slice(0, 1_500) }, termination);
     return error instanceof StoreFault && hopeless.has(error.reason) ? HOPELESS : 1;
   } finally {
     server.close();

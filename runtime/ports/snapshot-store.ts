@@ -39,23 +39,25 @@ export type SnapshotStore = {
 export const storeFaults = {
   NotFound: 'There is no such object. Check bucket, key and claim.',
   BucketMissing: 'The bucket or volume does not exist. Create it, or correct the destination.',
-  AccessDenied: 'The credentials are refused. Check the Secret and the rights it gives on the bucket.',
+  AccessDenied:
+    'Check the Secret and its rights: s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on the objects, s3:ListBucket and s3:ListBucketMultipartUploads on the bucket. A volume must be writable for user 65532.',
   TakenByOther: 'Another snapshot lies under this key. Choose another key or prefix.',
-  Full: 'No space is left. Enlarge the volume or delete old snapshots.',
+  Full: 'No space is left. Enlarge the store or its quota, or delete old snapshots.',
   ClockSkew: 'The store refuses the time of this machine. Set its clock.',
   Unreachable: 'The store cannot be reached. Check endpoint, network and certificates.',
-  Unavailable: 'The store fails or asks to slow down. It is tried again.',
+  Unavailable: 'The store fails or asks to slow down. See its own logs.',
   Refused: 'The store refuses the request. Read the message.',
 } as const;
 export type StoreFaultReason = keyof typeof storeFaults;
 
-/** `message` is one line: reason, what was asked, of which object, and the store's words. It never holds credentials. */
+/** `message` is one line: reason, what was asked, of which object, the store's words, what to do. It never holds credentials. */
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly reason: StoreFaultReason;
 
   constructor(reason: StoreFaultReason, doing: string, detail: string, cause?: unknown) {
-    super(`${reason}: ${doing}: ${detail.replaceAll(/\s+/g, ' ').trim().slice(0, 400)}`, { cause });
+    const words = detail.replaceAll(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, 400);
+    super(`${reason}: ${doing}: ${words}. ${storeFaults[reason]}`, { cause });
     this.reason = reason;
   }
 }

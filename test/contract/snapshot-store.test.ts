@@ -28,7 +28,7 @@ storeContract('S3', async () => createS3Store(destination));
 
 describe('S3', () => {
   const reasonOf = async (other: Partial<S3Destination>): Promise<string> => {
-    const store = createS3Store({ ...destination, ...other }, { maxAttempts: 1, requestTimeoutMs: 2_000 });
+    const store = createS3Store({ ...destination, ...other }, { maxAttempts: 1, silenceMs: 2_000 });
     try {
       async function* body(): AsyncGenerator<Uint8Array> {
         yield Buffer.from('x');

@@ -22,6 +22,9 @@ const reasons: Record<string, StoreFaultReason> = {
   EROFS: 'AccessDenied',
   ENOSPC: 'Full',
   EDQUOT: 'Full',
+  EIO: 'Unavailable',
+  ESTALE: 'Unavailable',
+  ETIMEDOUT: 'Unavailable',
 };
 
 const faultOf = (error: unknown, doing: string): unknown => {

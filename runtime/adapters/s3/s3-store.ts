@@ -1,9 +1,13 @@
 /** Snapshots as objects of a bucket, by the S3 protocol as many servers speak it. */
 import { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  ListMultipartUploadsCommand,
   ListObjectsV2Command,
   type PutObjectCommandInput,
   S3Client,
@@ -34,6 +38,18 @@ const MOST_PARTS = 9_000n;
 /** Parts on their way at a time: memory is this times the size of a part. */
 const AT_A_TIME = 2;
 const OWNER = 'etcd-snapshot-uid';
+/** With the SDK's growing pauses some ten seconds: longer than a server takes to start again. */
+const ATTEMPTS = 8;
+/** Neither side sends a byte. */
+const SILENCE_MS = 30_000;
+/** Some servers put the parts of a large object together before they say a word, and what timed out would be done in vain. */
+const COMPLETE_SILENCE_MS = 600_000;
+const COMPLETE_ATTEMPTS = 3;
+/** Shorter than the grace of a Pod that ends. */
+const CLEAN_UP_MS = 10_000;
+/** Before a transfer that was cut is gone on with; twice as long after each that brought nothing. */
+const READ_AGAIN_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
 
 /** Bytes of each part for a database of this size. */
 export const partBytes = (expected: bigint | undefined): number => {
@@ -59,8 +75,19 @@ const byName: Record<string, StoreFaultReason> = {
   SlowDown: 'Unavailable',
   InternalError: 'Unavailable',
   ServiceUnavailable: 'Unavailable',
+  RequestTimeout: 'Unavailable',
+  // Somebody ended the upload: a later try of the same snapshot, or the bucket's own rules.
+  NoSuchUpload: 'Unavailable',
   XMinioStorageFull: 'Full',
+  XMinioAdminBucketQuotaExceeded: 'Full',
+  QuotaExceeded: 'Full',
+  StorageCapExceeded: 'Full',
+  InsufficientStorage: 'Full',
   EntityTooLarge: 'Refused',
+  NotImplemented: 'Refused',
+  // Of an archive that must be brought back first, with a 403.
+  InvalidObjectState: 'Refused',
+  PreconditionFailed: 'Refused',
 };
 
 const isStatus = (error: S3ServiceException, status: number): boolean => error.$metadata.httpStatusCode === status;
@@ -69,7 +96,10 @@ const isStatus = (error: S3ServiceException, status: number): boolean => error.$
 const faultOf = (error: unknown, doing: string): unknown => {
   if (error instanceof StoreFault || !(error instanceof Error)) return error;
   const named = byName[error.name];
-  if (named !== undefined) return new StoreFault(named, doing, error.message || error.name, error);
+  if (named !== undefined) {
+    const words = error.message === '' || error.message === 'UnknownError' ? '' : `: ${error.message}`;
+    return new StoreFault(named, doing, `${error.name}${words}`, error);
+  }
   if (error instanceof S3ServiceException) {
     const reason: StoreFaultReason = isStatus(error, 404)
       ? 'NotFound'
@@ -77,7 +107,7 @@ const faultOf = (error: unknown, doing: string): unknown => {
         ? 'AccessDenied'
         : isStatus(error, 507)
           ? 'Full'
-          : (error.$metadata.httpStatusCode ?? 500) >= 500
+          : isStatus(error, 408) || isStatus(error, 429) || (error.$metadata.httpStatusCode ?? 500) >= 500
             ? 'Unavailable'
             : 'Refused';
     // The answer to a HEAD has no body, so no words either.
@@ -86,16 +116,19 @@ const faultOf = (error: unknown, doing: string): unknown => {
   }
   if (error.name === 'AbortError') return error;
   if ('code' in error || error.name === 'TimeoutError' || '$metadata' in error) {
-    return new StoreFault('Unreachable', doing, error.message, error);
+    // Where a name has several addresses, the error says nothing and those in it speak.
+    const words =
+      error instanceof AggregateError ? error.errors.map((one: Error) => one.message).join('; ') : error.message;
+    return new StoreFault('Unreachable', doing, words.replace('@smithy/node-http-handler - ', ''), error);
   }
   return error;
 };
 
 export const createS3Store = (
   to: S3Destination,
-  options: { readonly requestTimeoutMs?: number; readonly maxAttempts?: number } = {},
+  options: { readonly silenceMs?: number; readonly maxAttempts?: number } = {},
 ): SnapshotStore => {
-  const { requestTimeoutMs = 60_000, maxAttempts = 4 } = options;
+  const { silenceMs = SILENCE_MS, maxAttempts = ATTEMPTS } = options;
   const checksums = to.checksums === 'WhenSupported' ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
   const config: S3ClientConfig = {
     endpoint: to.endpoint,
@@ -104,8 +137,8 @@ export const createS3Store = (
     maxAttempts,
     requestChecksumCalculation: checksums,
     responseChecksumValidation: checksums,
-    // The SDK waits for ever by default.
-    requestHandler: { connectionTimeout: 5_000, requestTimeout: requestTimeoutMs, socketTimeout: requestTimeoutMs },
+    // The SDK waits for ever by default. Its requestTimeout would only write a warning.
+    requestHandler: { connectionTimeout: 5_000, socketTimeout: silenceMs },
     ...(to.credentials === undefined
       ? {}
       : {
@@ -117,6 +150,11 @@ export const createS3Store = (
         }),
   };
   const client = new S3Client(config);
+  const patient = new S3Client({
+    ...config,
+    maxAttempts: Math.min(maxAttempts, COMPLETE_ATTEMPTS),
+    requestHandler: { connectionTimeout: 5_000, socketTimeout: Math.max(silenceMs, COMPLETE_SILENCE_MS) },
+  });
   const { bucket: Bucket } = to;
 
   const ask = async <T>(
@@ -150,29 +188,88 @@ export const createS3Store = (
     }
   };
 
+  /** Goes on where a transfer was cut, with the same object or not at all. */
   async function* read(key: string, call?: StoreCall): AsyncGenerator<Uint8Array, void, undefined> {
     const doing = `read ${key}`;
-    const answer = await ask(doing, (http) => client.send(new GetObjectCommand({ Bucket, Key: key }), http), call);
-    const body = answer.Body as Readable | undefined;
-    if (body === undefined) throw new StoreFault('Refused', doing, 'the answer has no body');
-    const stop = (): void => void body.destroy(call?.signal?.reason as Error | undefined);
-    call?.signal?.addEventListener('abort', stop, { once: true });
     let received = 0n;
-    try {
-      for await (const bytes of body as AsyncIterable<Uint8Array>) {
-        received += BigInt(bytes.length);
-        yield bytes;
+    let whole: { readonly size: bigint | undefined; readonly tag: string | undefined } | undefined;
+    for (let vain = 0; ; ) {
+      const { tag } = whole ?? {};
+      const rest = {
+        ...(received === 0n ? {} : { Range: `bytes=${received}-` }),
+        ...(tag === undefined ? {} : { IfMatch: tag }),
+      };
+      const before = received;
+      try {
+        const get = new GetObjectCommand({ Bucket, Key: key, ...rest });
+        const answer = await ask(doing, (http) => client.send(get, http), call);
+        const size = answer.ContentLength === undefined ? undefined : BigInt(answer.ContentLength);
+        whole ??= { size, tag: answer.ETag };
+        for await (const bytes of bodyOf(answer.Body as Readable | undefined, doing, call?.signal)) {
+          received += BigInt(bytes.length);
+          yield bytes;
+        }
+        if (whole.size === undefined || received === whole.size) return;
+        throw new StoreFault('Unavailable', doing, `${received} of ${whole.size} bytes came`);
+      } catch (error) {
+        // Whatever failed before the first byte was tried often enough.
+        const cut = error instanceof StoreFault && ['Unavailable', 'Unreachable'].includes(error.reason);
+        if (!cut || received === 0n || whole?.tag === undefined) throw error;
+        vain = received > before ? 0 : vain + 1;
+        if (vain >= maxAttempts) throw error;
+        await pause(Math.min(READ_AGAIN_MS * 2 ** vain, LONGEST_PAUSE_MS), undefined, { ...call });
       }
+    }
+  }
+
+  async function* bodyOf(
+    body: Readable | undefined,
+    doing: string,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    if (body === undefined) throw new StoreFault('Refused', doing, 'the answer has no body');
+    const stop = (): void => void body.destroy(signal?.reason as Error | undefined);
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      yield* body as AsyncIterable<Uint8Array>;
     } catch (error) {
       throw faultOf(error, `${doing} in bucket ${Bucket}`);
     } finally {
-      call?.signal?.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', stop);
       body.destroy();
     }
-    if (answer.ContentLength !== undefined && received !== BigInt(answer.ContentLength)) {
-      throw new StoreFault('Unavailable', doing, `${received} of ${answer.ContentLength} bytes came`);
-    }
   }
+
+  /**
+   * Parts of a try that was killed: they take room, and no listing of objects shows them. Only those of this very key; and if
+   * such a try still runs somewhere, it ends here, so that there is never more than one upload of a snapshot. Who may not
+   * list or end uploads can still store: what is left then is for the bucket's own rules.
+   */
+  const endUploads = async (key: string, call: StoreCall | undefined): Promise<void> => {
+    const http = call?.signal === undefined ? {} : { abortSignal: call.signal };
+    try {
+      const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: key }), http);
+      for (const { Key, UploadId } of Uploads) {
+        if (Key === key) await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), http);
+      }
+    } catch (error) {
+      if (!(error instanceof S3ServiceException)) throw faultOf(error, `end old uploads of ${key} in bucket ${Bucket}`);
+    }
+  };
+
+  /** What an upload sends by: it gives its requests no signal of its own, and forgets why it failed when it cannot clean up. */
+  const clientOfUpload = (signal: AbortSignal | undefined): S3Client => {
+    const http = signal === undefined ? {} : { abortSignal: signal };
+    const send = async (command: Parameters<S3Client['send']>[0]): Promise<unknown> => {
+      if (command instanceof AbortMultipartUploadCommand) {
+        return client.send(command, { abortSignal: AbortSignal.timeout(CLEAN_UP_MS) }).catch(() => undefined);
+      }
+      return command instanceof CompleteMultipartUploadCommand
+        ? patient.send(command, http)
+        : client.send(command, http);
+    };
+    return Object.create(client, { send: { value: send } }) as S3Client;
+  };
 
   return {
     uri: (key) => `s3://${Bucket}/${key}`,
@@ -183,14 +280,24 @@ export const createS3Store = (
       if (present !== undefined && present.owner !== owner) {
         throw new StoreFault('TakenByOther', doing, `it belongs to ${present.owner ?? 'nobody we know'}`);
       }
-      // An upload tells of its body's errors in words of its own; what the body said first is what happened.
-      let own: unknown;
+      await endUploads(key, call);
+      // An upload tells of its body's errors in words of its own; what the body said first is what happened. Not what is thrown
+      // into it from above: that comes of the upload's own failure.
+      let own: { readonly error: unknown } | undefined;
       async function* watched(): AsyncGenerator<Uint8Array, void, undefined> {
+        const pulled = body[Symbol.asyncIterator]();
         try {
-          yield* body;
-        } catch (error) {
-          own = error;
-          throw error;
+          for (;;) {
+            const next = await pulled.next().catch((error: unknown) => {
+              own = { error };
+              throw error;
+            });
+            call?.signal?.throwIfAborted();
+            if (next.done === true) return;
+            yield next.value;
+          }
+        } finally {
+          await pulled.return?.();
         }
       }
       const params: PutObjectCommandInput = {
@@ -206,20 +313,18 @@ export const createS3Store = (
             }),
       };
       const upload = new Upload({
-        client,
+        client: clientOfUpload(call?.signal),
         params,
         partSize: partBytes(expectedBytes),
         queueSize: AT_A_TIME,
         leavePartsOnError: false,
       });
-      const stop = (): void => void upload.abort();
-      call?.signal?.addEventListener('abort', stop, { once: true });
       try {
         await upload.done();
       } catch (error) {
-        throw own ?? faultOf(error, `${doing} in bucket ${Bucket}`);
-      } finally {
-        call?.signal?.removeEventListener('abort', stop);
+        // Once more: of an upload whose beginning was interrupted, nobody here knows the name.
+        await endUploads(key, { signal: AbortSignal.timeout(CLEAN_UP_MS) }).catch(() => undefined);
+        throw own === undefined ? faultOf(error, `${doing} in bucket ${Bucket}`) : own.error;
       }
     },
     read,
@@ -255,6 +360,9 @@ export const createS3Store = (
         if (!(error instanceof StoreFault && error.reason === 'NotFound')) throw error;
       });
     },
-    close: () => client.destroy(),
+    close: () => {
+      client.destroy();
+      patient.destroy();
+    },
   };
 };
