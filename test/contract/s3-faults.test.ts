@@ -130,14 +130,6 @@ describe('an upload that meets', () => {
     assert.equal(fault, undefined);
   });
 
-  test('a server of another time that does not tell it fails with a reason', async (t) => {
-    const now = Date.now.bind(Date);
-    t.mock.method(Date, 'now', () => now() - 20 * 60_000);
-    proxy.rule = (asked) => (asked.operation === 'HeadObject' ? { answer: 404 } : { withoutHeader: 'date' });
-    const { fault } = await stored(large);
-    assert.ok(fault instanceof StoreFault && fault.reason === 'ClockSkew', String(fault));
-  });
-
   test('a store that is not there yet waits for it', async () => {
     await proxy.down();
     const { fault } = await (async () => {
