@@ -987,7 +987,7 @@ export interface EtcdClusterConnection {
    */
   configMapName?: string;
   /**
-   * Secret with the client certificate of spec.tls.client.certManager.consumer: tls.crt, tls.key and ca.crt.
+   * Secret with the client certificate of spec.tls.client.certManager.consumer, as members take it at this moment: tls.crt, tls.key and ca.crt.
    */
   secretName?: string;
 }

@@ -42,7 +42,7 @@ export type EtcdQuorumFurthestKind = 'Survivor' | 'Snapshot';
  * TrustingBoth: members restart to trust the former authority and the new one. Announcing: clients are given time to learn of both. Delivering: members are given the new certificate. DroppingOld: members restart to trust the new authority alone.
  */
 export type EtcdQuorumCaChangePhase = 'TrustingBoth' | 'Announcing' | 'Delivering' | 'DroppingOld';
-export type EtcdQuorumCaChangeCertificate = 'server' | 'client' | 'peer';
+export type EtcdQuorumCaChangeCertificate = 'server' | 'client' | 'peer' | 'consumer';
 /**
  * Whether it holds.
  */
@@ -336,6 +336,10 @@ export interface EtcdQuorumTlsClient {
    * Secret with the certificate that the runtime shows to members. Present with mutual.
    */
   operatorClientSecretName?: string;
+  /**
+   * Secret with the certificate that is issued for applications. Present where one is.
+   */
+  consumerSecretName?: string;
 }
 /**
  * TLS among the members. Absent, they talk in the clear.

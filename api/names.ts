@@ -95,7 +95,7 @@ export const certificateSecretName = (cluster: string, purpose: CertificatePurpo
   `${certificateName(cluster, purpose)}-tls`;
 
 /** What the runtime itself holds for a cluster, each in a Secret of {@link inUseName}. */
-export type InUsePurpose = 'server' | 'peer' | 'operator-client' | 'root';
+export type InUsePurpose = 'server' | 'peer' | 'operator-client' | 'consumer' | 'root';
 
 /** Type of those Secrets. A Secret's type cannot be changed, so nobody's own Secret ever becomes one of them. */
 export const IN_USE_TYPE = `${GROUP}/in-use`;

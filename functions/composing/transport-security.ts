@@ -27,6 +27,9 @@ const clientTls = (claim: Claim): EtcdQuorumTlsClient | undefined => {
       mutual,
       // The two issuers may have different CAs, and members have to know that of the clients.
       ...(mutual ? { clientCASecretName: operatorClient, operatorClientSecretName: operatorClient } : {}),
+      ...(mutual && certManager.consumer !== undefined
+        ? { consumerSecretName: certificateSecretName(claim.name, 'consumer') }
+        : {}),
     };
   }
   if (serverSecretRef === undefined) return undefined;

@@ -124,7 +124,7 @@ describe('what cert-manager is asked for', () => {
     assert.equal(certificate(consumer({ commonName: 'app' }), 'demo-consumer').commonName, 'app');
     assert.deepEqual(record(record(consumer({}).desired?.composite?.resource).status).connection, {
       configMapName: 'demo-connection',
-      secretName: 'demo-consumer-tls',
+      secretName: 'demo-consumer-in-use',
     });
   });
 

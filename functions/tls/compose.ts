@@ -1,7 +1,7 @@
 /** The step `Tls`: what cert-manager is to issue, what applications mount, and how the certificates fare. */
 
 import type { EtcdCertificateSet } from '../../api/etcdcertificateset.gen.ts';
-import { certificateName, certificateSecretName, connectionName } from '../../api/names.ts';
+import { certificateName, connectionName, inUseName } from '../../api/names.ts';
 import { accepted } from '../composing/accepted.ts';
 import { claimOf, quoted, record, Unrenderable } from '../composing/claim.ts';
 import { isTrue } from '../composing/conditions.ts';
@@ -31,7 +31,7 @@ export const composeTls: Compose = renderable((request) => {
           ...record(before.status),
           connection: {
             configMapName: connectionName(claim.name),
-            ...(hasConsumer ? { secretName: certificateSecretName(claim.name, 'consumer') } : {}),
+            ...(hasConsumer ? { secretName: inUseName(claim.name, 'consumer') } : {}),
           },
         },
       },

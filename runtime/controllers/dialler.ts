@@ -191,6 +191,7 @@ const seenCertificates = (
       ? []
       : [seen('client', client.operatorClientSecretName, client.clientCASecretName)]),
     ...(peer === undefined ? [] : [seen('peer', peer.secretName)]),
+    ...(client?.consumerSecretName === undefined ? [] : [seen('consumer', client.consumerSecretName)]),
   ];
 };
 
@@ -212,6 +213,9 @@ const namesOf = (cluster: ClusterName, quorum: Prepared): readonly string[] => {
     ...(client === undefined ? [] : [inUseName(cluster.name, 'server')]),
     ...(client?.operatorClientSecretName === undefined ? [] : [inUseName(cluster.name, 'operator-client')]),
     ...(peer === undefined ? [] : [inUseName(cluster.name, 'peer')]),
+    ...(client?.consumerSecretName === undefined
+      ? []
+      : [client.consumerSecretName, inUseName(cluster.name, 'consumer')]),
   ];
   return [...new Set(names.flatMap((name) => name ?? []))];
 };

@@ -28,6 +28,7 @@ export const PURPOSES = {
   server: 'server',
   peer: 'peer',
   client: 'operator-client',
+  consumer: 'consumer',
 } as const satisfies Record<CertificateRole, InUsePurpose>;
 
 /** Twice what a kubelet takes to bring a changed ConfigMap to a client that mounts it. */
@@ -75,7 +76,7 @@ const distrusting = (s: Situation, role: 'client' | 'peer', { pem }: SeenAuthori
  * them, where clients come from the same authority.
  */
 export const refusedBy = (s: Situation, role: CertificateRole, authority: SeenAuthority): readonly SeenPod[] => {
-  if (role !== 'server') return distrusting(s, role, authority);
+  if (role !== 'server') return distrusting(s, role === 'peer' ? 'peer' : 'client', authority);
   const client = s.seen.certificates?.find((one) => one.role === 'client');
   const offered = client === undefined ? undefined : offerOf(s, client);
   const ofClients = [...(client === undefined ? [] : authoritiesOf(client)), ...(offered?.authorities ?? [])];
@@ -140,6 +141,8 @@ export const unusable = (s: Situation): Pick<Extract<Step, { do: 'AskHuman' }>, 
   const { cluster, namespace, now, certificates = [] } = s.seen;
   for (const certificate of certificates) {
     const { inUse, secretName, role } = certificate;
+    // What applications show keeps no member from anything.
+    if (role === 'consumer') continue;
     if (!inUse.known)
       return { reason: 'SecretUnread', message: `what is in use of Secret ${secretName}: ${inUse.why}` };
     if (inUse.value?.ours === false) {
@@ -184,7 +187,7 @@ const surplusOf = (s: Seen, certificate: SeenCertificate): readonly SeenAuthorit
 const lateMembers = (s: Situation, certificate: SeenCertificate): readonly Slot[] => {
   const { role } = certificate;
   const fingerprint = heldOf(s, certificate)?.leaf.fingerprint;
-  if (role === 'client') return [];
+  if (role === 'client' || role === 'consumer') return [];
   return s.held.filter(({ pod, member }) => {
     if (member.spec.tls?.[role === 'server' ? 'client' : 'peer'] === undefined) return false;
     const shown = pod?.shows?.[role];
@@ -197,13 +200,17 @@ export const isShowingAsked = (s: Seen): boolean =>
   (s.seen.certificates ?? []).some((certificate) => surplusOf(s, certificate).length > 0);
 
 const isDropReady = (s: Situation, certificate: SeenCertificate): boolean =>
-  certificate.role === 'client' ? clientsKnowIn(s, certificate) === 0 : lateMembers(s, certificate).length === 0;
+  certificate.role === 'client' || certificate.role === 'consumer'
+    ? clientsKnowIn(s, certificate) === 0
+    : lateMembers(s, certificate).length === 0;
 
 /** All that is in use, as one short text. */
 const inUseNow = (s: Situation): string =>
   (s.seen.certificates ?? [])
     .flatMap((certificate) =>
-      certificate.role === 'client' ? [] : (inUseOf(certificate)?.leaf?.fingerprint.slice(0, 16) ?? []),
+      certificate.role === 'client' || certificate.role === 'consumer'
+        ? []
+        : (inUseOf(certificate)?.leaf?.fingerprint.slice(0, 16) ?? []),
     )
     .join('-');
 
@@ -262,10 +269,11 @@ const stationOf = (s: Situation, certificate: SeenCertificate): Station | undefi
       : { phase: 'Announcing', role, recheckMs: Math.max(LOOK_MS, clientsKnowIn(s, certificate)) };
   }
   if (surplusOf(s, certificate).length > 0) {
-    const recheckMs = role === 'client' ? Math.max(LOOK_MS, clientsKnowIn(s, certificate)) : LOOK_MS;
+    const recheckMs =
+      role === 'client' || role === 'consumer' ? Math.max(LOOK_MS, clientsKnowIn(s, certificate)) : LOOK_MS;
     return { phase: 'Delivering', role, recheckMs };
   }
-  if (role === 'server') return undefined;
+  if (role === 'server' || role === 'consumer') return undefined;
   const wanted = s.trust[role] ?? '';
   const differing = podsOf(s).flatMap(({ trust }) =>
     trust?.[role] === undefined || trust[role] === wanted ? [] : [trust[role]],

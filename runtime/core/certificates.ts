@@ -13,7 +13,9 @@ export type CertificateRole =
   /** By etcd to its peers, whichever of them dialled. */
   | 'peer'
   /** By the runtime to etcd. */
-  | 'client';
+  | 'client'
+  /** By applications to etcd, where cert-manager issues it for them. */
+  | 'consumer';
 
 export type SeenAuthority = {
   /** SHA-256 of the certificate, lower-case hex. */
@@ -95,6 +97,7 @@ export const namesNeeded = (role: CertificateRole, cluster: string, namespace: s
     case 'peer':
       return [`*.${peers}`, peers];
     case 'client':
+    case 'consumer':
       return [];
     default:
       return role satisfies never;
@@ -114,12 +117,14 @@ const USAGES = {
   server: ['serverAuth'],
   peer: ['serverAuth', 'clientAuth'],
   client: ['clientAuth'],
+  consumer: ['clientAuth'],
 } as const satisfies Record<CertificateRole, readonly string[]>;
 
 const WORDS = {
   server: 'etcd shows to clients',
   peer: 'members show to each other',
   client: 'the runtime shows to etcd',
+  consumer: 'applications show to etcd',
 } as const satisfies Record<CertificateRole, string>;
 
 const day = (at: Instant): string => new Date(at).toISOString().replace('.000Z', 'Z');

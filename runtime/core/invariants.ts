@@ -453,11 +453,12 @@ const shownToFriends: Invariant = {
     if (!step.authorities.includes(anchor.pem)) return `${anchor.subject} would not be trusted`;
     const { role } = step;
     if (role !== 'server') {
-      const other = shakingHands(s).find(({ trust }) => trust?.[role]?.includes(anchor.pem) === false);
+      const as = role === 'peer' ? 'peer' : 'client';
+      const other = shakingHands(s).find(({ trust }) => trust?.[as]?.includes(anchor.pem) === false);
       if (other !== undefined) return `${other.name} does not trust ${anchor.subject}`;
     }
     const fewer = (held?.authorities ?? []).find(({ pem }) => !step.authorities.includes(pem));
-    if (fewer === undefined || role === 'client') return undefined;
+    if (fewer === undefined || role === 'client' || role === 'consumer') return undefined;
     const late = shakingHands(s).find(
       ({ shows: seenThere, config }) =>
         config?.includes(role === 'peer' ? 'peer-transport-security' : 'client-transport-security') === true &&

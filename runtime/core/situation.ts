@@ -304,14 +304,14 @@ export const classify = (gathered: Observed): Situation => {
   };
 };
 
-const trustedAs = ({ certificates = [] }: Observed, role: CertificateRole): string | undefined => {
-  const found = certificates.flatMap((one) => (one.role === role ? authoritiesOf(one) : []));
+const trustedAs = ({ certificates = [] }: Observed, roles: readonly CertificateRole[]): string | undefined => {
+  const found = certificates.flatMap((one) => (roles.includes(one.role) ? authoritiesOf(one) : []));
   return found.length === 0 ? undefined : trustBundle(found);
 };
 
 const trustOf = (seen: Observed): Trust => ({
-  client: trustedAs(seen, 'client'),
-  peer: trustedAs(seen, 'peer'),
+  client: trustedAs(seen, ['client', 'consumer']),
+  peer: trustedAs(seen, ['peer']),
 });
 
 /** Majority of `voters`. */

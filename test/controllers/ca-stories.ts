@@ -1,16 +1,29 @@
 /** Stories of another CA: exchanged at once, step by step, back again, and with the runtime dying on the way. */
 import assert from 'node:assert/strict';
-import { ANNOTATIONS, inUseName, PORTS } from '../../api/names.ts';
+import { ANNOTATIONS, certificateSecretName, inUseName, PORTS } from '../../api/names.ts';
 import type { Authority } from '../../functions/server/certificates.fixture.ts';
 import { resources } from '../../runtime/ports/kube.ts';
-import { authority } from '../e2e/own-secrets.ts';
+import { authority, clientIdentity, serverIdentity } from '../e2e/own-secrets.ts';
 import { fingerprintOf } from './shown-certificates.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import type { Story } from './stories.ts';
-import { both, bringAll, ca, formedWithTls, peerCA } from './tls-secrets.ts';
+import { both, bring, bringAll, ca, formedWithTls, lasting, of, peerCA } from './tls-secrets.ts';
 
 const nextClients = authority('clients-next');
 const nextPeers = authority('peers-next');
+
+/** As cert-manager leaves them. */
+const issueAll = (stage: Stage, clients: Authority): void => {
+  const by = clients.certificate;
+  bring(stage, certificateSecretName(CLUSTER, 'server'), serverIdentity(clients, of, lasting), by);
+  bring(stage, certificateSecretName(CLUSTER, 'operator-client'), clientIdentity(clients, lasting), by);
+  bring(stage, certificateSecretName(CLUSTER, 'consumer'), clientIdentity(clients, lasting), by);
+};
+const issued = {
+  client: {
+    certManager: { serverIssuerRef: { name: 'ca' }, operatorClientIssuerRef: { name: 'ca' }, consumer: {} },
+  },
+};
 
 const uids = (stage: Stage): string[] => stage.pods.map(({ metadata }) => metadata.uid).toSorted();
 
@@ -97,6 +110,39 @@ export const caStories: readonly Story[] = [
       assert.equal(names([ca, nextClients], stage.quorum?.status?.clientCA ?? '').length, 2);
       await stage.until(isOver, 'it is over');
     },
+    immortal: true,
+  },
+  {
+    name: 'gives applications the certificate of another CA once every member trusts it, whichever certificate is issued first',
+    before: async (stage) => {
+      issueAll(stage, ca);
+      stage.apply({ replicas: 3, tls: issued });
+      await stage.settled();
+      await stage.put('canary', 'alive');
+    },
+    play: async (stage) => {
+      const given = (): string => stage.get(resources.secrets, inUseName(CLUSTER, 'consumer'))?.data?.['tls.crt'] ?? '';
+      const before = given();
+      const pods = following(stage);
+      const trustNext = (): boolean =>
+        trusted(stage, ANNOTATIONS.clientCA).every((text) => names([nextClients], text).length === 1);
+      stage.store.onChange(() => {
+        if (given() !== before && !trustNext()) stage.wrongs.push('applications have what a member does not trust');
+      });
+      bring(
+        stage,
+        certificateSecretName(CLUSTER, 'consumer'),
+        clientIdentity(nextClients, lasting),
+        nextClients.certificate,
+      );
+      await stage.until((s) => phase(s) === 'TrustingBoth', 'it has begun');
+      assert.equal(given(), before);
+      issueAll(stage, nextClients);
+      await stage.until(isOver, 'it is over');
+      assert.notEqual(given(), before);
+      assert.equal(pods.size, 9, 'three members were restarted twice');
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
     immortal: true,
   },
   {

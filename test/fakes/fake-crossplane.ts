@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
+import { GROUP, VERSION } from '../../api/names.ts';
 import type { Condition, RunFunctionRequest, State, Struct } from '../../functions/composing/exchange.ts';
 import { compose } from '../../functions/steps.ts';
 import { type Resource, resources } from '../../runtime/ports/kube.ts';
@@ -22,8 +23,20 @@ const pipeline = (
 const KEY = 'crossplane.io/composition-resource-name';
 const COMPOSITE = 'crossplane.io/composite';
 
+/** What the functions ask for or render and the runtime never looks at. */
+const others: readonly Resource[] = [
+  { group: GROUP, version: VERSION, plural: 'etcdcertificatesets', kind: 'EtcdCertificateSet', namespaced: true },
+  {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    namespaced: false,
+  },
+];
+
 const resourceOf = ({ kind }: { kind?: unknown }): Resource => {
-  const found = Object.values(resources).find((resource) => resource.kind === kind);
+  const found = [...Object.values(resources), ...others].find((resource) => resource.kind === kind);
   if (found === undefined) throw new TypeError(`the functions render a ${String(kind)}, which the fake does not know`);
   return found;
 };

@@ -51,7 +51,7 @@ describe('examples/ with TLS', () => {
       assert.equal(conditionOf(claim, 'CertificatesValid')?.status, 'True');
       assert.deepEqual(claim.status?.connection, {
         configMapName: 'secured-connection',
-        secretName: 'secured-consumer-tls',
+        secretName: 'secured-consumer-in-use',
       });
       for (const anonymous of [false, true]) {
         await place.kubectl(['apply', '-f', '-'], { input: await clientOf(anonymous) });
