@@ -11,6 +11,7 @@ import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
 import { decryptFile } from './decrypted-file.ts';
 import { fetchCommand } from './fetch-snapshot.ts';
+import { placeData, wasPlaced } from './placed-data.ts';
 import { compareRestored, fetchToProve, reported } from './prove-snapshot.ts';
 import { saveSnapshot } from './saved-snapshot.ts';
 import { snapshotCommand } from './snapshot-command.ts';
@@ -90,7 +91,18 @@ program
   .description('bring the stored snapshot that the environment names onto the new volume, and verify it')
   .requiredOption('--work <directory>', 'where to work, on the new volume')
   .action(async ({ work }: { work: string }) => {
-    say({ fetched: await fetchCommand(work, RESULT) });
+    // What it would fetch was used long ago, and the store may be away.
+    if (await wasPlaced(work)) say({ fetched: 'before' });
+    else say({ fetched: await fetchCommand(work, RESULT) });
+  });
+
+program
+  .command('place')
+  .description('put the restored data into the memory of the member, once')
+  .requiredOption('--work <directory>', "where it was restored, on the node's disk")
+  .requiredOption('--to <directory>', "etcd's data directory, in memory")
+  .action(async ({ work, to }: { work: string; to: string }) => {
+    say({ placed: await placeData(work, to) });
   });
 
 program

@@ -26,6 +26,7 @@ import type { Decision } from '../core/plan.ts';
 import { memberStatus, type StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
 import { isStanding } from '../core/rules/standing.ts';
+import { memoryFill } from '../core/seeding.ts';
 import { classify, type Situation } from '../core/situation.ts';
 import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.ts';
 import { metadataRecord } from '../core/template-metadata.ts';
@@ -95,16 +96,20 @@ const bringUp = async (scene: Scene, place: Placement): Promise<StepFault | unde
   const { world, seen, decision } = scene;
   const member = seen.members.find(({ uid }) => uid === place.member.uid);
   if (member === undefined) return undefined;
+  const { fill } = place;
+  if (fill !== undefined && world.agentImage === undefined) {
+    const message = 'this runtime does not know its own image: start it with --agent-image';
+    return { reason: 'RecoveryRefused', message };
+  }
+  const self = { namespace: seen.namespace, member: member.name, spec: member.spec, token: place.incarnation };
   const of: Incarnation = {
-    namespace: seen.namespace,
-    member: member.name,
-    spec: member.spec,
+    ...self,
     templateHash: templateHash(member.spec),
     restartHash: restartHash(member.spec),
-    token: place.incarnation,
     config: place.config,
     ...(place.trust === undefined ? {} : { trust: place.trust }),
     clusterUID: decision.situation.quorum?.controllerUID,
+    ...(fill === undefined ? {} : { fill: memoryFill({ ...self, ...fill, agentImage: world.agentImage ?? '' }) }),
   };
   const name = incarnationName(member.name, place.incarnation);
   await raiseFloor(scene, name);

@@ -29,6 +29,7 @@ import {
   type SeenVolume,
   unknown,
 } from '../core/observed.ts';
+import { PLACE_STEP } from '../core/seeding.ts';
 import { knownSnapshot } from '../core/snapshots/known-snapshots.ts';
 import { restartPart } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/etcd.ts';
@@ -206,8 +207,10 @@ const seenAuth = async (
 };
 
 /** A step that failed, waits for an image, or keeps restarting beside the others; its words are the only ones there are. */
-const seenSeed = ({ metadata, status }: Stored<Pod>): SeenSeed | undefined => {
-  if (metadata.labels?.[LABELS.role] !== SEED_ROLE) return undefined;
+const seenSeed = ({ metadata, spec, status }: Stored<Pod>): SeenSeed | undefined => {
+  const isSeed = metadata.labels?.[LABELS.role] === SEED_ROLE;
+  // A member in memory that was made from a snapshot has the same steps in its own Pod.
+  if (!isSeed && spec?.initContainers?.some(({ name }) => name === PLACE_STEP) !== true) return undefined;
   const steps = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const troubles = steps.flatMap(({ name, image, state, lastState }) => {
     const ended = state?.terminated ?? (state?.running === undefined ? lastState?.terminated : undefined);

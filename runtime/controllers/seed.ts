@@ -32,7 +32,9 @@ export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
   }
   const { name, spec } = member;
   const clusterUID = quorum?.controllerUID;
-  const refs = incarnationRefs({ member: name, token: step.incarnation, spec });
+  // References mean that something may have existed. Of a member in memory nothing does before its own Pod.
+  const refs =
+    spec.volumeClaimTemplate === undefined ? [] : incarnationRefs({ member: name, token: step.incarnation, spec });
   await claimSlot(scene, step.member, [
     ...refs,
     { apiVersion: 'v1', kind: 'Pod', name: seedPodName(name, step.incarnation) },

@@ -1,5 +1,5 @@
 /** From the rendered template of an EtcdMember to the objects of one incarnation. */
-import type { PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1.js';
+import type { Container, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1.js';
 import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
 import type { EtcdMemberResourceRef, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
 import {
@@ -29,6 +29,8 @@ export type Incarnation = {
   readonly trust?: Trust | undefined;
   /** UID of the EtcdCluster, absent while an orphaned cluster has none. */
   readonly clusterUID: string | undefined;
+  /** What has to be done in the Pod before etcd starts for the first time, see {@link memoryFill}. */
+  readonly fill?: { readonly steps: readonly Container[]; readonly volumes: readonly Volume[] } | undefined;
 };
 
 /**
@@ -75,7 +77,12 @@ export const memberPod = (of: Incarnation): Pod => {
     spec: {
       ...pod,
       hostname: name,
-      volumes: [...(pod.volumes ?? []).map(trusting(of.trust)).map(mountingInUse(spec.clusterName)), ...claimed],
+      ...(of.fill === undefined ? {} : { initContainers: [...(pod.initContainers ?? []), ...of.fill.steps] }),
+      volumes: [
+        ...(pod.volumes ?? []).map(trusting(of.trust)).map(mountingInUse(spec.clusterName)),
+        ...claimed,
+        ...(of.fill?.volumes ?? []),
+      ],
     },
   };
 };

@@ -2,7 +2,7 @@
  * Fills the volume of a new incarnation before its member starts: a one-shot Pod that takes what a source holds, makes a
  * snapshot of it where it is none yet, and restores that under the new name. Nothing is ever written to the source.
  */
-import type { Container, Pod, ResourceRequirements, Volume } from 'kubernetes-types/core/v1.js';
+import type { Container, Pod, ResourceRequirements, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
 import type { EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
 import {
   ANNOTATIONS,
@@ -85,7 +85,7 @@ const AGENT_RESOURCES: ResourceRequirements = {
 };
 
 type Agent = (step: string, args: readonly string[], mounts: Container['volumeMounts']) => Container;
-type Server = (step: string, command: readonly string[]) => Container;
+type Server = (step: string, command: readonly string[], mounts?: VolumeMount[]) => Container;
 type Filled = { readonly steps: readonly Container[]; readonly volumes: readonly Volume[] };
 
 const DATA = { name: DATA_VOLUME, mountPath: DATA_MOUNT };
@@ -135,9 +135,11 @@ const fromSurvivor = (
 };
 
 const fromSnapshot = (
-  { spec }: Seeding,
+  { spec }: Pick<Seeding, 'spec'>,
   source: Extract<SeedSource, { from: 'snapshot' }>,
   { agent }: { readonly agent: Agent },
+  work: string = WORK,
+  on: VolumeMount = DATA,
 ): Filled => {
   const store = storeAccess(source.location, true);
   const { location, sha256 } = source;
@@ -145,7 +147,7 @@ const fromSnapshot = (
   return {
     steps: [
       {
-        ...agent('fetch', ['--work', WORK], [DATA, ...store.mounts]),
+        ...agent('fetch', ['--work', work], [on, ...store.mounts]),
         env: [{ name: RESTORE_ORDER, value: JSON.stringify(order) }, ...store.env],
       },
     ],
@@ -153,34 +155,65 @@ const fromSnapshot = (
   };
 };
 
+type Builders = { readonly agent: Agent; readonly server: Server };
+
+const builders = (
+  { spec, agentImage }: Pick<Seeding, 'spec' | 'agentImage'>,
+  agentResources: ResourceRequirements,
+): Builders => {
+  const etcd = spec.template.spec.containers.find((container) => container.name === CONTAINER);
+  const { securityContext } = etcd ?? {};
+  const common = {
+    imagePullPolicy: 'IfNotPresent',
+    ...(securityContext === undefined ? {} : { securityContext }),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+  } as const;
+  return {
+    agent: (step, args, mounts) => ({
+      name: step,
+      image: agentImage,
+      command: [...AGENT, step, ...args],
+      resources: agentResources,
+      ...common,
+      volumeMounts: mounts ?? [],
+    }),
+    server: (step, command, mounts = [DATA]) => ({
+      name: step,
+      ...(etcd?.image === undefined ? {} : { image: etcd.image }),
+      command: [...command],
+      ...(etcd?.resources === undefined ? {} : { resources: etcd.resources }),
+      ...common,
+      volumeMounts: mounts,
+    }),
+  };
+};
+
+type Restored = Pick<Seeding, 'namespace' | 'member' | 'spec' | 'token' | 'clusterToken' | 'bump'>;
+
+/** etcd's own program, of the version that is to start on what it makes in `work`. */
+const restoring = ({ namespace, member, spec, token, clusterToken, bump }: Restored, work: string): string[] => {
+  const name = incarnationName(member, token);
+  const url = peerURL(spec.clusterName, namespace, name, spec.tls?.peer === undefined ? 'http' : 'https');
+  return [
+    '/usr/local/bin/etcdutl',
+    'snapshot',
+    'restore',
+    `${work}/snapshot.db`,
+    `--data-dir=${work}/restored`,
+    `--name=${name}`,
+    `--initial-cluster=${name}=${url}`,
+    `--initial-advertise-peer-urls=${url}`,
+    `--initial-cluster-token=${clusterToken}`,
+    `--bump-revision=${bump}`,
+    '--mark-compacted',
+  ];
+};
+
 export const seedPod = (of: Seeding): Pod => {
   const { spec, member, token, namespace, source } = of;
   const { metadata, spec: pod } = spec.template;
   const name = incarnationName(member, token);
-  const etcd = pod.containers.find((container) => container.name === CONTAINER);
-  const { securityContext } = etcd ?? {};
-  const data = { name: DATA_VOLUME, mountPath: DATA_MOUNT };
-  const agent = (step: string, args: readonly string[], mounts: Container['volumeMounts']): Container => ({
-    name: step,
-    image: of.agentImage,
-    imagePullPolicy: 'IfNotPresent',
-    command: [...AGENT, step, ...args],
-    resources: AGENT_RESOURCES,
-    ...(securityContext === undefined ? {} : { securityContext }),
-    terminationMessagePolicy: 'FallbackToLogsOnError',
-    volumeMounts: mounts ?? [],
-  });
-  const server = (step: string, command: readonly string[]): Container => ({
-    name: step,
-    ...(etcd?.image === undefined ? {} : { image: etcd.image }),
-    imagePullPolicy: 'IfNotPresent',
-    command: [...command],
-    ...(etcd?.resources === undefined ? {} : { resources: etcd.resources }),
-    ...(securityContext === undefined ? {} : { securityContext }),
-    terminationMessagePolicy: 'FallbackToLogsOnError',
-    volumeMounts: [data],
-  });
-  const url = peerURL(spec.clusterName, namespace, name, spec.tls?.peer === undefined ? 'http' : 'https');
+  const { agent, server } = builders(of, AGENT_RESOURCES);
   const account = source.from === 'snapshot' ? source.location.s3?.serviceAccountName : undefined;
   const filled =
     source.from === 'survivor' ? fromSurvivor(of, source, { agent, server }) : fromSnapshot(of, source, { agent });
@@ -214,25 +247,53 @@ export const seedPod = (of: Seeding): Pod => {
       ...(pod.tolerations === undefined ? {} : { tolerations: pod.tolerations }),
       ...(pod.priorityClassName === undefined ? {} : { priorityClassName: pod.priorityClassName }),
       ...(pod.imagePullSecrets === undefined ? {} : { imagePullSecrets: pod.imagePullSecrets }),
-      initContainers: [
-        ...filled.steps,
-        server('restore', [
-          '/usr/local/bin/etcdutl',
-          'snapshot',
-          'restore',
-          `${WORK}/snapshot.db`,
-          `--data-dir=${WORK}/restored`,
-          `--name=${name}`,
-          `--initial-cluster=${name}=${url}`,
-          `--initial-advertise-peer-urls=${url}`,
-          `--initial-cluster-token=${of.clusterToken}`,
-          `--bump-revision=${of.bump}`,
-          '--mark-compacted',
-        ]),
+      initContainers: [...filled.steps, server('restore', restoring(of, WORK))],
+      containers: [agent('report', ['--work', WORK, '--to', `${DATA_MOUNT}/${name}`], [DATA])],
+      volumes: [
+        ...filled.volumes,
+        // Of a member in memory nothing stays: its Pod does the same again, and here is found out whether it will succeed.
+        spec.volumeClaimTemplate === undefined
+          ? { name: DATA_VOLUME, emptyDir: {} }
+          : { name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } },
       ],
-      containers: [agent('report', ['--work', WORK, '--to', `${DATA_MOUNT}/${name}`], [data])],
-      volumes: [...filled.volumes, { name: DATA_VOLUME, persistentVolumeClaim: { claimName: name } }],
     },
+  };
+};
+
+/** How a member in memory gets what it starts on: its data lives in its Pod, so there it has to be made. */
+export type MemoryFill = {
+  readonly location: StoreLocation;
+  readonly sha256: string | undefined;
+  readonly clusterToken: string;
+  readonly bump: bigint;
+};
+
+export const PLACE_STEP = 'place';
+const MEMORY_WORK = '/recovery';
+const MEMORY_WORK_VOLUME = 'recovery';
+
+/**
+ * Steps before etcd in the Pod of a member in memory. They work on the node's disk, which outlives a restart of the node where
+ * memory does not: there is noted that the data was put in place once, since a second time would bring back old data under an
+ * identity that has voted.
+ */
+export const memoryFill = (
+  of: Restored & Pick<Seeding, 'agentImage'> & Pick<MemoryFill, 'location' | 'sha256'>,
+): { readonly steps: readonly Container[]; readonly volumes: readonly Volume[] } => {
+  const { spec, member, token, location, sha256 } = of;
+  const work = { name: MEMORY_WORK_VOLUME, mountPath: MEMORY_WORK };
+  const etcd = spec.template.spec.containers.find(({ name }) => name === CONTAINER);
+  // What a step writes into memory counts as its own.
+  const { agent, server } = builders(of, etcd?.resources ?? AGENT_RESOURCES);
+  const fetched = fromSnapshot(of, { from: 'snapshot', location, sha256 }, { agent }, MEMORY_WORK, work);
+  const to = `${DATA_MOUNT}/${incarnationName(member, token)}`;
+  return {
+    steps: [
+      ...fetched.steps,
+      server('restore', restoring(of, MEMORY_WORK), [work]),
+      agent(PLACE_STEP, ['--work', MEMORY_WORK, '--to', to], [DATA, work]),
+    ],
+    volumes: [...fetched.volumes, { name: MEMORY_WORK_VOLUME, emptyDir: {} }],
   };
 };
 

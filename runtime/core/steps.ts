@@ -5,7 +5,7 @@
 import type { Reason } from '../../api/reasons.ts';
 import type { EtcdAlarm } from '../ports/etcd.ts';
 import type { CertificateRole, Trust } from './certificates.ts';
-import type { SeedSource } from './seeding.ts';
+import type { MemoryFill, SeedSource } from './seeding.ts';
 import type { StoredSource } from './snapshots/known-snapshots.ts';
 import type { StoreLocation } from './snapshots/store-access.ts';
 
@@ -28,6 +28,8 @@ export type Placement = {
   readonly initialState: 'new' | 'existing';
   /** False once the volume exists: a lost volume is never quietly made again under a known identity. */
   readonly makeVolume: boolean;
+  /** Only of a member in memory that is made from a snapshot. */
+  readonly fill?: MemoryFill;
 };
 
 export type OperationKind =

@@ -82,6 +82,7 @@ const comesBack = (where: string, spec: Record<string, unknown>): Story => ({
 
 export const recoveryStories: readonly Story[] = [
   comesBack('on a volume', {}),
+  comesBack('in memory', { storage: { medium: 'Memory', size: '256Mi' } }),
   {
     name: 'touches nothing of a lost cluster for a snapshot that cannot be had, and goes back to waiting for its members',
     before: async (stage) => {

@@ -332,11 +332,8 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     return true;
   };
 
-  /** The steps of a seeding Pod, all at once: they end before anybody looks again, or fail and say why. */
-  const fill = (pod: Stored<Pod>, own: Kept): void => {
-    if (own.starts > 0) return;
-    own.starts = 1;
-    own.restartAt = undefined;
+  /** What a Pod's own steps restore onto its disk; the revision of their source, if there is data. */
+  const restoreInto = (pod: Stored<Pod>, disk: string): bigint | undefined => {
     const words = pod.spec?.initContainers?.find(({ name }) => name === 'restore')?.command ?? [];
     const flag = (name: string): string =>
       words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? '';
@@ -344,17 +341,25 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     const source = pod.spec?.volumes?.find(({ name }) => name === 'source')?.persistentVolumeClaim?.claimName ?? '';
     const survivor = store.get({ resource: resources.persistentvolumeclaims, namespace, name: source });
     const stored = orderedSnapshot(pod);
-    const revision = options.etcdOf(pod).restore({
+    return options.etcdOf(pod).restore({
       from:
         stored === undefined
           ? { disk: survivor?.metadata.uid ?? '', directory: `${DATA_MOUNT}/${source}` }
           : { disk: stored },
-      to: { disk: own.disk, directory: `${DATA_MOUNT}/${flag('name')}` },
+      to: { disk, directory: `${DATA_MOUNT}/${flag('name')}` },
       name: flag('name'),
       peerURL: flag('initial-advertise-peer-urls'),
       token: flag('initial-cluster-token'),
       bump: BigInt(flag('bump-revision')),
     });
+  };
+
+  /** The steps of a seeding Pod, all at once: they end before anybody looks again, or fail and say why. */
+  const fill = (pod: Stored<Pod>, own: Kept): void => {
+    if (own.starts > 0) return;
+    own.starts = 1;
+    own.restartAt = undefined;
+    const revision = restoreInto(pod, own.disk);
     const done = revision !== undefined;
     const message = done
       ? JSON.stringify({ revision: String(revision), sha256: '0'.repeat(64), snapshotBytes: 1 })
@@ -401,7 +406,9 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
       own.ended = true;
       own.restartAt = clock.elapsed() + backOffMs(own);
     } else if (mounted && own.restartAt !== undefined && own.restartAt <= clock.elapsed()) {
-      start(pod, own);
+      const isFilled = own.starts > 0 || pod.spec?.initContainers?.some(({ name }) => name === 'restore') !== true;
+      if (isFilled || restoreInto(pod, own.disk) !== undefined) start(pod, own);
+      else own.restartAt = clock.elapsed() + 10_000;
     }
     const ready =
       own.process?.running === true &&

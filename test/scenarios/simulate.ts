@@ -465,17 +465,43 @@ const seenSnapshot = ({ name, clusterID, revision, takenAt }: World['stored'][nu
   sha256: 'a'.repeat(64),
 });
 
-const storedAt = (
-  w: World,
-  uri: string,
-): { readonly clusterID: string | undefined; readonly revision: bigint } | undefined =>
+const storedAt = (w: World, uri: string): Source | undefined =>
   uri === STORED ? STORED_DISK : w.stored.map(seenSnapshot).find((one) => one.uri === uri);
+
+type Source = { readonly clusterID: string | undefined; readonly revision: bigint };
+
+/** A cluster of one with this data, under a new identity. */
+const restored = (
+  w: World,
+  pod: SimPod,
+  { clusterID: lost, revision: before }: Source,
+  { to, token, bump }: { readonly to: string; readonly token: string; readonly bump: string },
+): Disk => {
+  const id = hash(`${token}|${to}`);
+  const memberID = hash(`${token}|member|${to}`);
+  const revision = before + BigInt(bump);
+  const url = peerURL(CLUSTER, NAMESPACE, to);
+  const members: EtcdMember[] = [{ id: memberID, name: to, peerURLs: [url], clientURLs: [], isLearner: false }];
+  const minor = w.etcd.find((etcd) => etcd.id === lost)?.minor ?? minorNumber(pod.version);
+  w.etcd = [...w.etcd.filter((etcd) => etcd.id !== id)];
+  w.etcd.push({
+    id,
+    members,
+    revision,
+    leader: undefined,
+    foreign: false,
+    served: false,
+    minor,
+    downgradeTo: undefined,
+  });
+  return { directory: to, clusterID: id, memberID, revision };
+};
 
 /** What the seeding Pod's containers do together: a copy, a snapshot of it, and that restored under a new identity. */
 const fillVolume = (w: World, pod: SimPod, seed: NonNullable<SimPod['seed']>): void => {
   const source = w.volumes.find(({ name }) => name === seed.source);
   const target = w.volumes.find(({ name }) => name === seed.to);
-  if (seed.done || target?.bound !== true) return;
+  if (seed.done || (!pod.memory && target?.bound !== true)) return;
   const stored = storedAt(w, seed.source);
   const from = stored ?? source?.disk;
   if (from === undefined || w.seedTrouble !== undefined) {
@@ -486,16 +512,8 @@ const fillVolume = (w: World, pod: SimPod, seed: NonNullable<SimPod['seed']>): v
   const busy = w.pods.find((one) => runs(one) && one.seed === undefined && diskOf(w, one)?.clusterID === lost);
   if (busy !== undefined && stored === undefined)
     throw new Violation(`${busy.name} of the lost cluster runs while another is made from it`);
-  const id = hash(`${seed.token}|${seed.to}`);
-  const memberID = hash(`${seed.token}|member|${seed.to}`);
-  const revision = from.revision + BigInt(seed.bump);
-  const url = peerURL(CLUSTER, NAMESPACE, seed.to);
-  const members: EtcdMember[] = [{ id: memberID, name: seed.to, peerURLs: [url], clientURLs: [], isLearner: false }];
-  w.etcd = [...w.etcd.filter((etcd) => etcd.id !== id)];
-  const minor = w.etcd.find((etcd) => etcd.id === lost)?.minor ?? minorNumber(pod.version);
-  const fresh = { leader: undefined, foreign: false, served: false, minor, downgradeTo: undefined };
-  w.etcd.push({ id, members, revision, ...fresh });
-  target.disk = { directory: seed.to, clusterID: id, memberID, revision };
+  // In memory it is only tried; the member's own Pod does it again.
+  if (target !== undefined) target.disk = restored(w, pod, from, seed);
   pod.phase = 'Succeeded';
   seed.done = true;
 };
@@ -1024,7 +1042,13 @@ function* bringUp(w: World, decision: Decision, place: Placement): Generator<voi
     yield;
   }
   if (!w.pods.some((pod) => pod.name === name)) {
-    w.pods.push(newPod(w, decision, member, place.incarnation, place.config));
+    const pod = newPod(w, decision, member, place.incarnation, place.config);
+    if (place.fill !== undefined) {
+      const { location, clusterToken: token, bump } = place.fill;
+      const from = storedAt(w, locationName(location));
+      if (from !== undefined) pod.disk = restored(w, pod, from, { to: name, token, bump: String(bump) });
+    }
+    w.pods.push(pod);
     yield;
   }
   member.retry = false;
@@ -1039,13 +1063,15 @@ function* seedVolume(
   const member = w.members.find(({ uid }) => uid === step.member.uid);
   if (member === undefined) return undefined;
   const name = incarnationName(member.name, step.incarnation);
+  const memory = member.shape.medium === 'Memory';
   member.finalized = true;
-  member.claimedPod = name;
+  member.claimedPod = memory ? undefined : name;
   yield;
   if (w.refusing !== undefined) return { reason: 'PodRefused', message: w.refusing };
-  const volume = newVolume(w, decision, member, step.incarnation);
-  if (!w.volumes.some((one) => one.name === name)) w.volumes.push(volume);
-  yield;
+  if (!memory && !w.volumes.some((one) => one.name === name)) {
+    w.volumes.push(newVolume(w, decision, member, step.incarnation));
+    yield;
+  }
   const pod = seedPodName(member.name, step.incarnation);
   if (w.pods.some((one) => one.name === pod)) return undefined;
   w.pods.push({

@@ -157,7 +157,17 @@ const seeding = (s: Situation, of: Recovery): Step => {
 
 const starting = (s: Situation, of: Recovery): Step => {
   const { slot, clusterID, revision } = of;
-  const next = started(s, of, wordsOf(of), abandon(of, `the new volume of ${slot.member.name} was lost`));
+  const fill =
+    of.stored === undefined
+      ? undefined
+      : {
+          location: of.stored.location,
+          sha256: of.stored.sha256,
+          clusterToken: clusterTokenOf(of),
+          bump: bumpOf(of),
+        };
+  const lost = `the new ${slot.memory ? 'Pod' : 'volume'} of ${slot.member.name} was lost`;
+  const next = started(s, of, wordsOf(of), abandon(of, lost), fill);
   if ('do' in next) return next;
   if (next.clusterId === clusterID || next.revision < revision + bumpOf(of)) {
     return {
@@ -167,8 +177,8 @@ const starting = (s: Situation, of: Recovery): Step => {
     };
   }
   const last = of.lastRevision === undefined ? undefined : { revision: of.lastRevision };
-  const lost = lossSentence({ revision, takenAt: of.takenAt, last });
-  return { do: 'CompleteRecovery', clusterID: next.clusterId, revision: next.revision, lost };
+  const gone = lossSentence({ revision, takenAt: of.takenAt, last });
+  return { do: 'CompleteRecovery', clusterID: next.clusterId, revision: next.revision, lost: gone };
 };
 
 export const recovery: Rule = {

@@ -3,11 +3,11 @@ import type { Reason } from '../../../api/reasons.ts';
 import type { EtcdMemberStatus } from '../../ports/etcd.ts';
 import { settledConfig } from '../member-config.ts';
 import { seedFailure } from '../seed-failures.ts';
-import { type SeedReport, seedPodName, seedReport } from '../seeding.ts';
+import { type MemoryFill, type SeedReport, seedPodName, seedReport } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { named, RETRY_MS, STARTING_RECHECK_MS, wait } from './rule.ts';
-import { isTerminal, placement, refusedSpec } from './standing.ts';
+import { isTerminal, placement, refusedSpec, wasBegun } from './standing.ts';
 
 /** Long enough to read the failed Pod's logs, short enough for a disk or a store that had a bad moment. */
 const SEED_AGAIN_MS = 30_000;
@@ -40,8 +40,17 @@ export const filled = (s: Situation, of: Seeded, words: SeedWords, make: Step): 
     : wait(seedFailure(trouble), `Pod ${seed.name}: ${trouble}`, RETRY_MS);
 };
 
-/** What the member answers once it leads itself on what was filled in; else the step to take, `lost` if its volume went. */
-export const started = (s: Situation, of: Seeded, words: SeedWords, lost: Step): EtcdMemberStatus | Step => {
+/**
+ * What the member answers once it leads itself on what was filled in; else the step to take, `lost` if its volume went. A member
+ * in memory is filled in its own Pod, by `fill`, and is lost with it.
+ */
+export const started = (
+  s: Situation,
+  of: Seeded,
+  words: SeedWords,
+  lost: Step,
+  fill?: MemoryFill,
+): EtcdMemberStatus | Step => {
   const { slot, incarnation } = of;
   const { member, pod, volume } = slot;
   const seed = seedOf(of);
@@ -50,19 +59,27 @@ export const started = (s: Situation, of: Seeded, words: SeedWords, lost: Step):
       ? wait(words.reason, `waiting for the end of ${seed.name}`, RETRY_MS)
       : { do: 'DeletePods', reason: words.reason, why: 'its work is done', pods: [named(seed)] };
   }
-  if (volume === undefined || volume.deleting) return lost;
+  if (slot.memory) {
+    if (pod === undefined ? wasBegun(slot, incarnation) : isTerminal(pod)) return lost;
+  } else if (volume === undefined || volume.deleting) return lost;
   if (pod === undefined) {
     const config = settledConfig(s, slot, incarnation);
     const refused = refusedSpec([slot]);
     if (refused !== undefined || config === undefined) {
       return refused ?? wait('VersionUnsupported', `etcd ${member.spec.version} is not supported`, RETRY_MS);
     }
-    return { do: 'BringUp', why: words.starting, places: [placement(slot, incarnation, config, false)] };
+    return {
+      do: 'BringUp',
+      why: words.starting,
+      places: [placement(slot, incarnation, config, false, slot.memory ? fill : undefined)],
+    };
   }
   if (pod.deleting) return wait(words.reason, `waiting for the end of ${pod.name}`, RETRY_MS);
   if (isTerminal(pod)) {
     return { do: 'DeletePods', reason: 'Restarting', why: 'it ended and comes back on its volume', pods: [named(pod)] };
   }
+  const trouble = pod.container.state === 'running' ? undefined : pod.seed?.trouble;
+  if (trouble !== undefined) return wait(seedFailure(trouble), `Pod ${pod.name}: ${trouble}`, RETRY_MS);
   const answer = pod.etcd.known ? pod.etcd.value : undefined;
   return pod.container.state === 'running' && answer !== undefined && answer.leaderId === answer.memberId
     ? answer

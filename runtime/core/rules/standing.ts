@@ -5,6 +5,7 @@ import type { Reason } from '../../../api/reasons.ts';
 import { etcdMinor, optionProblems } from '../etcd-config.ts';
 import type { MemberConfig } from '../member-config.ts';
 import type { SeenMember, SeenPod, SeenVolume } from '../observed.ts';
+import type { MemoryFill } from '../seeding.ts';
 import { isHealthyVoter, majority, type Situation, type Slot } from '../situation.ts';
 import type { Placement, Step } from '../steps.ts';
 import { named } from './rule.ts';
@@ -137,11 +138,18 @@ export const refusedSpec = (slots: readonly Slot[]): Step | undefined => {
   return undefined;
 };
 
-export const placement = (slot: Slot, incarnation: string, config: MemberConfig, makeVolume: boolean): Placement => ({
+export const placement = (
+  slot: Slot,
+  incarnation: string,
+  config: MemberConfig,
+  makeVolume: boolean,
+  fill?: MemoryFill,
+): Placement => ({
   member: named(slot.member),
   incarnation,
   config: config.text,
   ...(config.trust === undefined ? {} : { trust: config.trust }),
   initialState: config.initialState,
   makeVolume,
+  ...(fill === undefined ? {} : { fill }),
 });
