@@ -194,7 +194,7 @@ const secrets = createNamedSecrets({
 });
 const world: World = {
   kube,
-  caches: { ...caches, snapshots: snapshotCaches.snapshots },
+  caches: { ...caches, snapshots: snapshotCaches.snapshots, schedules: snapshotCaches.schedules },
   etcd,
   probe: createEtcdHealthProbe(),
   handshake,

@@ -583,6 +583,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
       ? {}
       : {
           snapshots: caches.snapshots.byIndex(key).flatMap((snapshot) => knownSnapshot(snapshot) ?? []),
+          backups: caches.schedules.byIndex(key).map(({ spec }) => spec.destination),
           lastSeen: world.lastSeen.get(key),
         }),
     patience: world.patience,

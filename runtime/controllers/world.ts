@@ -4,6 +4,7 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { Patience } from '../core/observed.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -32,6 +33,7 @@ export type Caches = {
   readonly budgets: Cache<PodDisruptionBudget>;
   readonly nodes: Pick<Cache<Node>, 'get'>;
   readonly snapshots: Pick<Cache<EtcdSnapshot>, 'byIndex'>;
+  readonly schedules: Pick<Cache<EtcdSnapshotSchedule>, 'byIndex'>;
 };
 
 export type About = { readonly kind: string; readonly name: string; readonly namespace: string; readonly uid: string };

@@ -4,6 +4,7 @@ import { compareMinors } from '../../api/upgrade-path.ts';
 import { lossSentence } from './recovery-record.ts';
 import type { Situation, Slot } from './situation.ts';
 import type { KnownSnapshot, StoredSource } from './snapshots/known-snapshots.ts';
+import { artifactFolder } from './snapshots/manifest.ts';
 import { locationName } from './snapshots/store-access.ts';
 import { ableSurvivors, lastSeenOf, type Survivor, snapshotsOf, survivorsOf } from './survivors.ts';
 
@@ -65,9 +66,24 @@ export const advice = (s: Situation): string | undefined => {
   ].join('; ');
 };
 
+const SOME_PLACE = '{s3: {endpoint: URL, bucket: BUCKET, key: KEY, credentialsSecretRef: {name: SECRET}}}';
+
+/** Where a schedule stores, with the part of the key that only the store knows left to be filled in. JSON is YAML, too. */
+const placeIn = ({ seen }: Situation): string => {
+  const [destination] = seen.backups ?? [];
+  if (destination === undefined) return SOME_PLACE;
+  const { s3, pvc } = destination;
+  const key = `${artifactFolder(s3?.key ?? pvc?.subPath, seen)}SNAPSHOT.db`;
+  return JSON.stringify({
+    ...destination,
+    ...(s3 === undefined ? {} : { s3: { ...s3, key } }),
+    ...(pvc === undefined ? {} : { pvc: { ...pvc, subPath: key } }),
+  });
+};
+
 /** For whoever has lost everything, and knows of no snapshot by an EtcdSnapshot. */
 export const adviceOnPlace = (s: Situation): string =>
-  `no complete EtcdSnapshot of this cluster is known; if one is stored all the same, name its place by ${ADD} ${consentTo(s, 'source: {s3: {endpoint: URL, bucket: BUCKET, key: KEY, credentialsSecretRef: {name: SECRET}}}')}`;
+  `no complete EtcdSnapshot of this cluster is known; if one is stored all the same, name its place by ${ADD} ${consentTo(s, `source: ${placeIn(s)}`)}`;
 
 export type Consent =
   | { readonly is: 'absent' }

@@ -7,6 +7,7 @@ import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.
 import type { EtcdMemberStatus as EtcdAnswer, EtcdHashKv, EtcdMembership } from '../ports/etcd.ts';
 import type { SeenCertificate, Trust } from './certificates.ts';
 import type { KnownSnapshot } from './snapshots/known-snapshots.ts';
+import type { StoreLocation } from './snapshots/store-access.ts';
 
 export type Fact<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string };
 
@@ -234,6 +235,8 @@ export type Observed = {
   readonly strangers?: readonly SeenStranger[] | undefined;
   /** Stored snapshots, as far as complete EtcdSnapshots of this cluster's name tell; only gathered without a quorum. */
   readonly snapshots?: readonly KnownSnapshot[] | undefined;
+  /** Where schedules of this cluster store, by a prefix; only gathered without a quorum. */
+  readonly backups?: readonly StoreLocation[] | undefined;
   /** The highest revision at which this process has seen a proven member, and when it last did. */
   readonly lastSeen?: { readonly revision: bigint; readonly at: Instant } | undefined;
   readonly patience?: Patience | undefined;

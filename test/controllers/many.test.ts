@@ -7,7 +7,9 @@ import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { restartHash, templateHash } from '../../runtime/controllers/observe.ts';
 import { createPasses } from '../../runtime/controllers/pass.ts';
+import { scheduleKind } from '../../runtime/controllers/schedules.ts';
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
+import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import type { EtcdClients, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
@@ -117,6 +119,7 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     budgets: watch(resources.poddisruptionbudgets, LABELS.cluster),
     nodes: watch(resources.nodes),
     snapshots: watch(snapshotKind),
+    schedules: watch(scheduleKind),
   };
   const watches = Object.values(caches) as readonly { synced: Promise<void>; stop(): Promise<void> }[];
   await Promise.all(watches.map(({ synced }) => synced));

@@ -15,7 +15,9 @@ import { startWatchCache, type WatchCache } from '../../runtime/adapters/kube/wa
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { createPasses, type PassResult } from '../../runtime/controllers/pass.ts';
+import { scheduleKind } from '../../runtime/controllers/schedules.ts';
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
+import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { EtcdClients, EtcdEndpoint, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
@@ -386,6 +388,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       budgets: watch(resources.poddisruptionbudgets, indexByLabel, LABELS.cluster),
       nodes: watch(resources.nodes, () => undefined),
       snapshots: watch(snapshotKind, ({ metadata, spec }) =>
+        clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
+      ),
+      schedules: watch(scheduleKind, ({ metadata, spec }) =>
         clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
       ),
     };

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EtcdQuorumSpec } from '../../../api/etcdquorum.gen.ts';
 import { observed } from '../../../test/scenarios/world.ts';
-import { advice, consentOf } from '../consent.ts';
+import { advice, adviceOnPlace, consentOf } from '../consent.ts';
 import { brokenInvariant } from '../invariants.ts';
 import { known, type Observed, type SeenPod } from '../observed.ts';
 import { lossSentence } from '../recovery-record.ts';
 import { bumpOver, REVISION_BUMP } from '../seeding.ts';
 import { classify, type Situation } from '../situation.ts';
 import type { KnownSnapshot, StoredSource } from '../snapshots/known-snapshots.ts';
+import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
 import { lastSeenOf, survivorsOf } from '../survivors.ts';
 
@@ -38,6 +39,7 @@ const consentToSnapshot = (name: string) => ({ snapshot: name, clusterID: 'c1', 
 type Change = {
   readonly recovery?: NonNullable<EtcdQuorumSpec['recovery']>;
   readonly snapshots?: readonly KnownSnapshot[];
+  readonly backups?: readonly StoreLocation[];
   readonly status?: object;
   readonly pod?: (pod: SeenPod) => Partial<SeenPod>;
   readonly agentImage?: string;
@@ -196,6 +198,15 @@ slot 2 inc=ccccc id=c1 phase=Voter begun=ccccc`;
       advice(scene(GONE, { snapshots: [snapshot('old', 3n)] })) ?? '',
       /what came after revision 3|revisions/,
     );
+  });
+
+  it('is offered with the place that a schedule stores at, where no EtcdSnapshot is left', () => {
+    const s3 = { endpoint: 'https://s3', bucket: 'b', key: 'etcd', credentialsSecretRef: { name: 's3' } };
+    const said = adviceOnPlace(scene(GONE, { backups: [{ s3 }] }));
+    const line = /recovery: (\{.*\})$/.exec(said)?.[1] ?? '';
+    assert.match(line, /"key":"etcd\/team-a\/demo\/SNAPSHOT.db"/);
+    assert.match(line, /"credentialsSecretRef":\{"name":"s3"\}.*clusterID: "c1", acceptDataLoss: true\}$/);
+    assert.match(adviceOnPlace(scene(GONE)), /source: \{s3: \{endpoint: URL/);
   });
 
   it('begins with the revision that the cluster is known to have come to, by whatever record', () => {

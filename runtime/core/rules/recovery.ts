@@ -123,6 +123,12 @@ const wordsOf = ({ slot: { member }, stored, source }: Recovery): SeedWords => (
       ? `the data of ${member.name} is being saved and restored`
       : `${source} is fetched, verified and restored beside the lost cluster, of which nothing is touched yet`,
   starting: `${member.name} starts on what was recovered`,
+  ...(stored === undefined
+    ? {}
+    : {
+        failing:
+          'nothing of the lost cluster has been touched: mend that, name another snapshot in spec.recovery, or take spec.recovery out of the claim',
+      }),
 });
 
 const clusterTokenOf = ({ clusterID, incarnation }: Recovery): string => `${clusterID}-${incarnation}`;

@@ -11,11 +11,19 @@ import { isTerminal, placement, refusedSpec, wasBegun } from './standing.ts';
 
 /** Long enough to read the failed Pod's logs, short enough for a disk or a store that had a bad moment. */
 const SEED_AGAIN_MS = 30_000;
+/** What was read to its end and found to be wrong is wrong the next time as well, and stores charge for what is read. */
+const DAMAGED_AGAIN_MS = 600_000;
 
 export type Seeded = { readonly slot: Slot; readonly incarnation: string };
 
 /** What is said while it takes its time. */
-export type SeedWords = { readonly reason: Reason; readonly filling: string; readonly starting: string };
+export type SeedWords = {
+  readonly reason: Reason;
+  readonly filling: string;
+  readonly starting: string;
+  /** What a person can do while it fails. */
+  readonly failing?: string;
+};
 
 const seedOf = ({ slot: { member }, incarnation }: Seeded) =>
   member.pods.find(({ name }) => name === seedPodName(member.name, incarnation));
@@ -28,16 +36,18 @@ export const filled = (s: Situation, of: Seeded, words: SeedWords, make: Step): 
   const report = seed.seed?.report === undefined ? undefined : seedReport(seed.seed.report);
   if (seed.seed?.state === 'succeeded' && report !== undefined) return report;
   const trouble = seed.seed?.trouble ?? seed.unschedulable;
+  const way = words.failing === undefined ? '' : `; ${words.failing}`;
   if (isTerminal(seed)) {
-    const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}`;
     const reason = seedFailure(trouble);
-    return s.seen.now - seed.createdAt < SEED_AGAIN_MS
+    const againMs = reason === 'SnapshotDamaged' ? DAMAGED_AGAIN_MS : SEED_AGAIN_MS;
+    const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}${way}`;
+    return s.seen.now - seed.createdAt < againMs
       ? wait(reason, why, RETRY_MS)
       : { do: 'DeletePods', reason, why, pods: [named(seed)] };
   }
   return trouble === undefined
     ? wait(words.reason, words.filling, RETRY_MS)
-    : wait(seedFailure(trouble), `Pod ${seed.name}: ${trouble}`, RETRY_MS);
+    : wait(seedFailure(trouble), `Pod ${seed.name}: ${trouble}${way}`, RETRY_MS);
 };
 
 /**
