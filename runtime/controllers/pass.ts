@@ -322,11 +322,14 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
     const { seen } = situation;
     for (const { pod, identity } of situation.held) {
       if (pod?.etcd.known !== true || identity.is !== 'proven') continue;
-      const { revision } = pod.etcd.value;
+      const { revision, clusterId } = pod.etcd.value;
       if (revision > (world.revisions.get(pod.name) ?? 0n)) world.revisions.set(pod.name, revision);
       const key = clusterKey({ namespace: seen.namespace, name: seen.cluster });
       const last = world.lastSeen.get(key);
-      if (last === undefined || revision >= last.revision) world.lastSeen.set(key, { revision, at: seen.now });
+      // A claim applied again under this name has a cluster of its own, whose revisions begin anew.
+      if (last === undefined || last.clusterID !== clusterId || revision >= last.revision) {
+        world.lastSeen.set(key, { clusterID: clusterId, revision, at: seen.now });
+      }
     }
   };
 

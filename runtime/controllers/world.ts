@@ -6,7 +6,7 @@ import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
-import type { Patience } from '../core/observed.ts';
+import type { Observed, Patience } from '../core/observed.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EtcdClients, EtcdHealthProbe } from '../ports/etcd.ts';
 import type { Handshake } from '../ports/handshake.ts';
@@ -83,7 +83,7 @@ export type World = {
    */
   readonly revisions: Map<string, bigint>;
   /** By {@link clusterKey}: how far each cluster had come when this process last saw it. Told, once, when quorum is lost. */
-  readonly lastSeen: Map<string, { readonly revision: bigint; readonly at: number }>;
+  readonly lastSeen: Map<string, NonNullable<Observed['lastSeen']>>;
   /**
    * UIDs whose deletion the API server has taken. A cache shows them as they were until the watch tells, and for that moment a
    * rollout would see everybody serving, and take the next member as well.

@@ -238,7 +238,7 @@ export type Observed = {
   /** Where schedules of this cluster store, by a prefix; only gathered without a quorum. */
   readonly backups?: readonly StoreLocation[] | undefined;
   /** The highest revision at which this process has seen a proven member, and when it last did. */
-  readonly lastSeen?: { readonly revision: bigint; readonly at: Instant } | undefined;
+  readonly lastSeen?: { readonly clusterID: string; readonly revision: bigint; readonly at: Instant } | undefined;
   readonly patience?: Patience | undefined;
   /** Image of this runtime, whose agent fills volumes; absent where nobody told. */
   readonly agentImage?: string | undefined;

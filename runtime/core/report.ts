@@ -465,7 +465,7 @@ const phaseOf = ({ s, decision, replicas, serving }: Picture): NonNullable<EtcdQ
     return s.quorum?.status.bootstrap === undefined ? (replicas === 0 ? 'Paused' : 'Pending') : 'Bootstrapping';
   }
   if (replicas === 0) return 'Paused';
-  if (rule === 'quorum lost' || rule === 'recovery' || (rule === 'data lost' && step.do === 'AskHuman'))
+  if (rule === 'quorum lost' || rule === 'recovery' || (rule === 'data lost' && step.do !== 'Wait'))
     return 'QuorumLost';
   if (step.do === 'AskHuman' && serving === 0) return 'Failed';
   // Formed, but not everyone has served yet for the first time.

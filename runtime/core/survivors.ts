@@ -61,7 +61,7 @@ export const lastSeenOf = (s: Situation): LastSeen | undefined => {
       revision: BigInt(lastRevision),
       ...(lastSeenAt === undefined ? {} : { at: lastSeenAt }),
     })),
-    ...(s.seen.lastSeen === undefined
+    ...(s.seen.lastSeen === undefined || s.seen.lastSeen.clusterID !== s.latch
       ? []
       : [{ revision: s.seen.lastSeen.revision, at: new Date(s.seen.lastSeen.at).toISOString() }]),
     ...survivors.map(({ revision }) => ({ revision: BigInt(revision) })),

@@ -868,7 +868,8 @@ const gathered = (w: World): Observed => {
 
 const lastSeenIn = (w: World): Pick<Observed, 'lastSeen'> => {
   const [revision] = Object.values(w.revisions).toSorted((a, b) => (a < b ? 1 : -1));
-  return revision === undefined ? {} : { lastSeen: { revision, at: w.now } };
+  const clusterID = w.quorum?.status.clusterID ?? '';
+  return revision === undefined ? {} : { lastSeen: { clusterID, revision, at: w.now } };
 };
 
 /** As the runtime gathers: what a settled cluster does not need is not asked for, and so is not known. */
