@@ -572,7 +572,12 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
         ? {
             status: 'False',
             reason: asks?.reason === 'AllDataLost' ? 'AllDataLost' : 'QuorumLost',
-            message: 'message' in step ? step.message : 'no quorum',
+            message:
+              'message' in step
+                ? step.message
+                : decision.rule === 'recovery'
+                  ? 'quorum is being recovered; how far that is stands in status.operation of the EtcdQuorum'
+                  : 'no quorum',
           }
         : s.latch !== undefined && serving > 0 && serving >= majority(voters)
           ? {

@@ -121,7 +121,7 @@ const wordsOf = ({ slot: { member }, stored, source }: Recovery): SeedWords => (
   filling:
     stored === undefined
       ? `the data of ${member.name} is being saved and restored`
-      : `${source} is fetched, verified and restored beside the lost cluster, of which nothing is touched yet`,
+      : `${source} is fetched, verified and restored beside the lost cluster`,
   starting: `${member.name} starts on what was recovered`,
   ...(stored === undefined
     ? {}
