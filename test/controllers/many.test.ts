@@ -9,7 +9,6 @@ import { restartHash, templateHash } from '../../runtime/controllers/observe.ts'
 import { createPasses } from '../../runtime/controllers/pass.ts';
 import { scheduleKind } from '../../runtime/controllers/schedules.ts';
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
-import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import type { EtcdClients, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';

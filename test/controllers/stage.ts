@@ -17,7 +17,6 @@ import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { createPasses, type PassResult } from '../../runtime/controllers/pass.ts';
 import { scheduleKind } from '../../runtime/controllers/schedules.ts';
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
-import { snapshotKind } from '../../runtime/controllers/snapshots.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { EtcdClients, EtcdEndpoint, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
