@@ -7,6 +7,8 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
 import { createMemberClient } from '../adapters/etcd/member-client.ts';
+import { AGENT_PORT } from '../core/snapshots/snapshot-job.ts';
+import { KEYS_MOUNT, STORE_MOUNT } from '../core/snapshots/store-access.ts';
 import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
 import { decryptFile } from './decrypted-file.ts';
@@ -127,8 +129,11 @@ program
 program
   .command('snapshot')
   .description('take the snapshot that the environment orders, and store it')
-  .action(async () => {
-    process.exitCode = await snapshotCommand();
+  .option('--volume <directory>', 'where a volume that it is stored on is mounted', STORE_MOUNT)
+  .option('--keys <directory>', 'where the keys that it is encrypted with are mounted', KEYS_MOUNT)
+  .option('--port <number>', 'where its progress is told', Number, AGENT_PORT)
+  .action(async (options: { volume: string; keys: string; port: number }) => {
+    process.exitCode = await snapshotCommand(options);
   });
 
 program

@@ -4,8 +4,9 @@ import { createFileStore } from '../adapters/files/file-store.ts';
 import { STORE_CA, STORE_MOUNT, type StoreLocation } from '../core/snapshots/store-access.ts';
 import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
 
-export const openStore = async ({ s3, pvc }: StoreLocation): Promise<SnapshotStore> => {
-  if (pvc !== undefined) return createFileStore({ root: STORE_MOUNT, name: pvc.claimName });
+/** @param volume where the volume of a location on one is mounted */
+export const openStore = async ({ s3, pvc }: StoreLocation, volume = STORE_MOUNT): Promise<SnapshotStore> => {
+  if (pvc !== undefined) return createFileStore({ root: volume, name: pvc.claimName });
   if (s3 === undefined) throw new TypeError('the order names no store');
   const { caBundleSecretRef } = s3;
   if (caBundleSecretRef !== undefined) {

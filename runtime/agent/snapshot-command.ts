@@ -6,7 +6,6 @@ import type { EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import { createEtcdClients } from '../adapters/etcd/clients.ts';
 import { retentionRules } from '../core/snapshots/schedule-plan.ts';
 import {
-  AGENT_PORT,
   HOPELESS,
   MEMBER_TLS_MOUNT,
   ORDER_VARIABLE,
@@ -72,7 +71,15 @@ const retentionOf = async (of: {
   }
 };
 
-export const snapshotCommand = async (): Promise<number> => {
+export const snapshotCommand = async ({
+  volume,
+  keys: keysFolder,
+  port,
+}: {
+  readonly volume: string;
+  readonly keys: string;
+  readonly port: number;
+}): Promise<number> => {
   const order = JSON.parse(process.env[ORDER_VARIABLE] ?? 'null') as SnapshotAgentOrder | null;
   if (order === null)
     throw new Error(`${ORDER_VARIABLE} holds no order: this command is for the Job of an EtcdSnapshot`);
@@ -80,7 +87,7 @@ export const snapshotCommand = async (): Promise<number> => {
   const server = createServer((_, response) => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ bytes: String(progress.bytes), expected: String(progress.expected) }));
-  }).listen(AGENT_PORT);
+  }).listen(port);
   // Progress is for people who look. No snapshot fails because nobody could.
   server.on('error', () => undefined);
   const ending = new AbortController();
@@ -89,8 +96,8 @@ export const snapshotCommand = async (): Promise<number> => {
   const termination = process.env.ETCD_OPERATOR_TERMINATION_LOG ?? TERMINATION_LOG;
   try {
     const endpoint = await memberEndpoint();
-    const keys = await keysOf(order.destination);
-    const store = await openStore(order.destination);
+    const keys = await keysOf(order.destination, keysFolder);
+    const store = await openStore(order.destination, volume);
     const prefix = keyIn(order.destination);
     try {
       const { uri, key, manifest } = await takeSnapshot(

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- bootstrap function breaker settled scale upgrade renewal]`: what the operator costs and how long it takes, beside the
- * budgets. Figures tell of this machine at this moment; a budget that is missed is printed as such and fails nothing.
+ * `npm run bench [-- bootstrap function breaker settled scale upgrade renewal snapshot]`: what the operator costs and how long it takes,
+ * beside the budgets. Figures tell of this machine at this moment; a budget that is missed is printed as such and fails nothing.
  */
 import { loadavg } from 'node:os';
 import { connect } from '../cluster/cluster.ts';
@@ -8,6 +8,7 @@ import { installOperator } from '../cluster/install.ts';
 import { benchBootstrap, benchBreaker, benchScale, benchSettled } from './cluster.ts';
 import { benchFunction, type Measurement } from './function.ts';
 import { benchRenewal } from './renewal.ts';
+import { benchSnapshot } from './snapshot.ts';
 import { benchUpgrade } from './upgrade.ts';
 
 const onCluster =
@@ -24,6 +25,7 @@ const benches: Readonly<Record<string, () => Promise<Measurement[]>>> = {
   scale: onCluster(benchScale),
   upgrade: onCluster(benchUpgrade),
   renewal: onCluster(benchRenewal),
+  snapshot: benchSnapshot,
   breaker: onCluster(benchBreaker),
   settled: onCluster(benchSettled),
 };
@@ -39,8 +41,13 @@ if (unknown.length > 0) {
   for (const [name, bench] of Object.entries(benches)) {
     if (asked.length > 0 && !asked.includes(name)) continue;
     console.log(`\n== ${name} (load of the machine before: ${(loadavg()[0] ?? 0).toFixed(1)})`);
-    for (const { what, value, unit, budget } of await bench()) {
-      const verdict = budget === undefined ? '' : `  budget ${budget} ${unit}  ${value <= budget ? 'kept' : 'MISSED'}`;
+    for (const { what, value, unit, budget, atLeast } of await bench()) {
+      const verdict =
+        budget !== undefined
+          ? `  budget ${budget} ${unit}  ${value <= budget ? 'kept' : 'MISSED'}`
+          : atLeast !== undefined
+            ? `  budget at least ${atLeast} ${unit}  ${value >= atLeast ? 'kept' : 'MISSED'}`
+            : '';
       console.log(`${what.padEnd(58)}${`${shown(value)} ${unit}`.padStart(12)}${verdict}`);
     }
   }

@@ -20,7 +20,9 @@ export type Measurement = {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
+  /** At most this. */
   readonly budget?: number;
+  readonly atLeast?: number;
 };
 
 const MEMBERS = 7;

@@ -79,6 +79,8 @@ const channelOptions = {
   // Connections belong to one client: closing it closes them, and a failed dial of another client delays nobody.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_channelz': 0,
+  // A snapshot's sender may be so far ahead. With HTTP/2's own 64 KiB it waits for this process after every second chunk.
+  'grpc-node.flow_control_window': 2 * 1024 * 1024,
 };
 
 const onceOnly = { global: passThrough(), host: () => passThrough() };

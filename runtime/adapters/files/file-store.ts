@@ -11,6 +11,8 @@ import {
 } from '../../ports/snapshot-store.ts';
 
 const READ_BYTES = 1024 * 1024;
+/** Written at a time: etcd sends 32 KiB, and each write is a way to another thread and back. */
+const WRITE_BYTES = 1024 * 1024;
 /** Whose a file is: its own object's UID, in a file beside it. Renamed into place before the file itself. */
 const OWNER = '.owner';
 const PART = '.part';
@@ -39,6 +41,33 @@ const inTime = async <T>(doing: string, work: () => Promise<T>): Promise<T> => {
     return await work();
   } catch (error) {
     throw faultOf(error, doing);
+  }
+};
+
+async function* gathered(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array[], void, undefined> {
+  let pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of body) {
+    pieces.push(piece);
+    size += piece.length;
+    if (size < WRITE_BYTES) continue;
+    yield pieces;
+    pieces = [];
+    size = 0;
+  }
+  if (size > 0) yield pieces;
+}
+
+const writeAll = async (file: FileHandle, pieces: readonly Uint8Array[]): Promise<void> => {
+  let left = [...pieces];
+  while (left.length > 0) {
+    let { bytesWritten } = await file.writev(left);
+    // A full volume takes a part first; the next write then says why it takes no more.
+    left = left.flatMap((piece) => {
+      const written = Math.min(bytesWritten, piece.length);
+      bytesWritten -= written;
+      return written === piece.length ? [] : [piece.subarray(written)];
+    });
   }
 };
 
@@ -81,15 +110,21 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
     signal: AbortSignal | undefined,
   ): Promise<void> => {
     let file: FileHandle | undefined;
+    let writing: Promise<void> | undefined;
     try {
       file = await open(path, 'w', 0o640);
-      for await (const bytes of body) {
+      for await (const pieces of gathered(body)) {
         signal?.throwIfAborted();
-        let written = 0;
-        while (written < bytes.length) written += (await file.write(bytes, written)).bytesWritten;
+        // The next pieces come while these are written; one write at a time, in their order.
+        await writing;
+        writing = writeAll(file, pieces);
+        // Awaited above or below, also where the body fails first.
+        writing.catch(() => undefined);
       }
+      await writing;
       await file.sync();
     } finally {
+      await writing?.catch(() => undefined);
       await file?.close();
     }
   };

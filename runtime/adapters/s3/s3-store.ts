@@ -303,7 +303,8 @@ export const createS3Store = (
       const params: PutObjectCommandInput = {
         Bucket,
         Key: key,
-        Body: Readable.from(watched(), { objectMode: false, highWaterMark: MIB }),
+        // Piece by piece: the upload puts parts together itself, and a stream of bytes would do it once more.
+        Body: Readable.from(watched(), { highWaterMark: 16 }),
         Metadata: { [OWNER]: owner },
         ...(to.encryption === undefined
           ? {}
