@@ -16,6 +16,7 @@ import {
   SERVE,
 } from '../core/snapshots/proof-job.ts';
 import { type ProofObserved, type ProofReport, planProof, type SeenProofJob } from '../core/snapshots/proof-plan.ts';
+import { SCHEDULE_LABEL } from '../core/snapshots/snapshot-job.ts';
 import { isFault, resources, type Stored } from '../ports/kube.ts';
 import { jobState, newestPod, podsOfJob, type SnapshotWorld, snapshotKind, waitingOf } from './snapshot-jobs.ts';
 import { mergeTo } from './status-patch.ts';
@@ -106,6 +107,17 @@ const busyWith = ({ caches }: SnapshotWorld, snapshot: Stored<EtcdSnapshot>): st
     .find((name) => name !== snapshot.metadata.name);
 };
 
+const retentionOf = ({ caches }: SnapshotWorld, snapshot: Stored<EtcdSnapshot>): ProofObserved['retention'] => {
+  const { namespace = '', name, labels } = snapshot.metadata;
+  const schedule = labels?.[SCHEDULE_LABEL];
+  if (schedule === undefined) return 'rests';
+  const others = caches.snapshots
+    .byIndex(clusterKey({ namespace, name: snapshot.spec.clusterRef.name }))
+    .filter(({ metadata }) => metadata.labels?.[SCHEDULE_LABEL] === schedule && metadata.name !== name);
+  if (others.some(({ status }) => status?.retention?.removed?.includes(name) === true)) return 'removed it';
+  return others.some(({ status }) => status?.phase === 'Started') ? 'may run' : 'rests';
+};
+
 /** As the members are placed now; the cluster may be gone, and its snapshots can be proven all the same. */
 const placementOf = ({ caches }: SnapshotWorld, snapshot: Stored<EtcdSnapshot>): ProofPlacement => {
   const cluster = clusterKey({ namespace: snapshot.metadata.namespace ?? '', name: snapshot.spec.clusterRef.name });
@@ -143,6 +155,7 @@ const observeProof = async (
     status: status ?? {},
     request: requestOf(snapshot),
     job: job !== undefined && ours ? await seenProofJob(world, job, signal) : undefined,
+    retention: retentionOf(world, snapshot),
     busyWith: busyWith(world, snapshot),
     agentImage: world.agentImage,
   };

@@ -434,7 +434,7 @@ describe('a runtime that dies at any of its writes', () => {
     const stage = openStage('2026-11-30T08:10:00Z');
     if (death !== undefined) stage.kill(death.at, death.how);
     stage.apply({ proof: { every: 2 }, retention: { keepLast: 9 } });
-    await stage.pass(3 * HOUR + 30 * MINUTE);
+    await stage.pass(2 * HOUR + 10 * MINUTE);
     return stage;
   };
   const ending = (stage: Stage): unknown => ({
@@ -449,7 +449,7 @@ describe('a runtime that dies at any of its writes', () => {
   test('leaves the same snapshots and the same proofs behind', async () => {
     const undisturbed = await play();
     const wanted = ending(undisturbed);
-    assert.deepEqual(times(undisturbed), ['08:10', '09:00', '10:00', '11:00']);
+    assert.deepEqual(times(undisturbed), ['08:10', '09:00', '10:00']);
     for (let at = 0; at < undisturbed.writes.length; at += 1) {
       for (const how of ['before', 'after'] as const) {
         assert.deepEqual(ending(await play({ at, how })), wanted, `${how} ${undisturbed.writes[at]}`);

@@ -37,6 +37,7 @@ const seen = (change: Partial<ProofObserved> = {}): ProofObserved => ({
   status: stored,
   request: 'now',
   job: undefined,
+  retention: 'rests',
   busyWith: undefined,
   agentImage: 'agent:1',
   ...change,
@@ -116,6 +117,18 @@ describe('the proof of an EtcdSnapshot', () => {
     const lost = planProof(seen({ job: job({ state: 'failed', message: 'DeadlineExceeded' }) }));
     assert.deepEqual([lost.status?.proof?.result, lost.status?.proof?.reason], ['Blocked', 'ProofBlocked']);
     assert.match(lost.status?.proof?.message ?? '', /DeadlineExceeded/);
+  });
+
+  test('says nothing of data that is gone by the retention of its schedule, and waits to hear whether it is', () => {
+    const observed = { job: failing('NotFound') };
+    assert.deepEqual(planProof(seen({ ...observed, retention: 'removed it' })), {
+      step: { do: 'Nothing' },
+      status: undefined,
+    });
+    const maybe = planProof(seen({ ...observed, retention: 'may run' }));
+    assert.deepEqual([maybe.step.do, maybe.status], ['Wait', undefined]);
+    const damaged = planProof(seen({ job: failing('SnapshotDamaged'), retention: 'may run' }));
+    assert.equal(damaged.status?.proof?.result, 'Failed', 'retention damages nothing');
   });
 
   test('fails as soon as etcd ends on the data again and again, without waiting for anybody to ask it', () => {

@@ -48,6 +48,11 @@ export type ProofObserved = {
   /** Value of the annotation; absent where nobody asks. */
   readonly request: string | undefined;
   readonly job: SeenProofJob | undefined;
+  /**
+   * Whether its schedule's retention may be what its data is gone by: it may run now, in the Job of a later snapshot, or it
+   * has said so, and the EtcdSnapshot is about to go as well.
+   */
+  readonly retention: 'rests' | 'may run' | 'removed it';
   /** Another snapshot of this cluster whose proof runs. */
   readonly busyWith: string | undefined;
   readonly agentImage: string | undefined;
@@ -181,7 +186,15 @@ export const planProof = (seen: ProofObserved): ProofDecision => {
             message: `etcd ends on the restored data: ${job.ended}`,
           });
     }
-    if (job.report.known) return concluded(seen, job, job.report.value);
+    if (job.report.known) {
+      const report = job.report.value;
+      // What goes as it should is no alarm.
+      const missing = !report.done && verdictOn(report.reason).reason === 'SnapshotMissing';
+      if (missing && seen.retention === 'removed it') return { step: { do: 'Nothing' }, status: undefined };
+      if (missing && seen.retention === 'may run')
+        return { step: { do: 'Wait', recheckMs: BUSY_MS }, status: undefined };
+      return concluded(seen, job, report);
+    }
     return job.state === 'failed'
       ? concluded(seen, job, {
           done: false,

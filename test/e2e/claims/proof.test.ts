@@ -22,7 +22,7 @@ const { cluster } = await connected();
 const example = join(import.meta.dirname, '../../../examples/backup.yaml');
 const NAME = 'backed-up';
 /** For what Kubernetes, the store and etcd do on a machine that has other things to do. */
-const THEIRS = { deadlineMs: 120_000 };
+const THEIRS = { deadlineMs: 300_000 };
 
 const proofOf = (place: Place, name: string, request: string) =>
   eventually(
@@ -92,7 +92,7 @@ describe('backups of a claim', { skip: cluster.s3 === undefined ? 'needs an S3 s
     inNamespace('proof', async (place, t) => {
       const bucket = await bucketIn(cluster, 'e2e-proofs');
       await place.apply(bucket.secret('s3'), await exampleIn(bucket));
-      const claim = await ready(place, NAME);
+      const claim = await ready(place, NAME, THEIRS);
       const served = Date.parse(conditionOf(claim, 'Available')?.lastTransitionTime ?? '');
 
       const first = await eventually(
@@ -134,10 +134,14 @@ describe('backups of a claim', { skip: cluster.s3 === undefined ? 'needs an S3 s
       assert.deepEqual(passed.compared, ['sha256', 'revision', 'keys', 'hashKv']);
       t.diagnostic(`proven in ${Date.parse(passed.time) - Date.parse(passed.startTime ?? '')} ms`);
       await health(place, 'True', 'BackupFresh');
-      await eventually('nothing is left of the proof', async () => {
-        const left = await traces(place, name);
-        if (left.length > 0) notYet(left.join(', '));
-      });
+      await eventually(
+        'nothing is left of the proof',
+        async () => {
+          const left = await traces(place, name);
+          if (left.length > 0) notYet(left.join(', '));
+        },
+        THEIRS,
+      );
 
       await flipBit(bucket, first);
       await place.kubectl(['annotate', 'etcdsnapshot', name, `${ANNOTATIONS.prove}=by hand`, '--overwrite']);
