@@ -76,9 +76,11 @@ describe('what is observed', () => {
         pods: { ...nothing, byIndex: () => [pod] },
         volumes: nothing,
         budgets: nothing,
+        snapshots: nothing,
       },
       clock: { now: () => 0 },
       revisions: new Map(),
+      lastSeen: new Map(),
       deleted: new Set<string>(),
     } as unknown as World;
     const deleting = async (): Promise<boolean | undefined> =>
