@@ -6,7 +6,7 @@ import { fakeKubeStore } from '../../test/fakes/fake-kube-store.ts';
 import { createNamedSecrets } from '../adapters/kube/named-secrets.ts';
 import type { Observed } from '../core/observed.ts';
 import { isFault, resources } from '../ports/kube.ts';
-import { writeInUse } from './in-use-secrets.ts';
+import { rootSecretOf, writeInUse } from './in-use-secrets.ts';
 import type { World } from './world.ts';
 
 const NAME = 'demo-root-in-use';
@@ -26,7 +26,7 @@ const opened = (t: TestContext) => {
   const write = (data: Record<string, string>) => writeInUse(scene, { purpose: 'root', data });
   const stored = () => kube.get({ resource: resources.secrets, namespace: 'ns', name: NAME });
   t.after(() => secrets.stop());
-  return { store, follow, write, stored };
+  return { secrets, store, follow, write, stored };
 };
 
 test('it is made once and rewritten from then on, and what it held before is gone', async (t) => {
@@ -75,4 +75,30 @@ test('nothing is written where it is not known what is there', async (t) => {
   const { write, stored } = opened(t);
   await assert.rejects(write({ password: text('c') }), (error) => isFault(error, 'Unavailable'));
   assert.equal(await stored(), undefined);
+});
+
+test("Pods take root's password from what is in force, and from the claim's Secret while nothing is kept yet", async (t) => {
+  const { secrets, follow, write } = opened(t);
+  await follow();
+  const of = (authEnabled: boolean, rootCredentialsSecretName?: string) =>
+    rootSecretOf(
+      secrets,
+      { namespace: 'ns', name: 'demo' },
+      {
+        spec: {
+          replicas: 3,
+          medium: '',
+          version: '3.6.16',
+          ...(rootCredentialsSecretName === undefined ? {} : { auth: { enabled: true, rootCredentialsSecretName } }),
+        },
+        status: { authEnabled },
+      },
+    );
+  assert.equal(of(false, 'theirs'), undefined, 'nobody asks for it');
+  assert.equal(of(true, 'theirs'), 'theirs');
+  await write({ next: text('b') });
+  assert.equal(of(true, 'theirs'), 'theirs', 'etcd may not have taken it yet');
+  await write({ password: text('b') });
+  assert.equal(of(true, 'theirs'), NAME);
+  assert.equal(of(true), NAME, 'also where the claim names none any more');
 });

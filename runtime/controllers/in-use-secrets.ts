@@ -1,12 +1,30 @@
 /** Writes of the runtime's own Secrets. What they hold comes from another Secret or from memory, never from a decision. */
 import type { Secret } from 'kubernetes-types/core/v1.js';
+import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { ANNOTATIONS, IN_USE_TYPE, inUseName } from '../../api/names.ts';
 import { PURPOSES } from '../core/ca-change.ts';
 import { type InUse, inUseSecret } from '../core/in-use-secret.ts';
 import type { Observed } from '../core/observed.ts';
 import type { Step } from '../core/steps.ts';
 import { KubeFault, resources } from '../ports/kube.ts';
-import { FIELD_MANAGER, type World } from './world.ts';
+import { type NamedSecrets, secretBytes } from '../ports/secrets.ts';
+import { type ClusterName, FIELD_MANAGER, type World } from './world.ts';
+
+/**
+ * The Secret from which a Pod of ours takes root's password: the one in force, because the claim's may have been edited
+ * since, or hold none. The claim's only before etcd was first given it.
+ */
+export const rootSecretOf = (
+  secrets: Pick<NamedSecrets, 'get'>,
+  { namespace, name }: ClusterName,
+  quorum: { readonly spec: EtcdQuorumSpec; readonly status?: EtcdQuorumStatus },
+): string | undefined => {
+  if (quorum.status?.authEnabled !== true) return undefined;
+  const own = inUseName(name, 'root');
+  const view = secrets.get(namespace, own);
+  const kept = view.is === 'there' && secretBytes(view.secret, 'password') !== undefined;
+  return kept ? own : quorum.spec.auth?.rootCredentialsSecretName;
+};
 
 /**
  * Creates it, or makes it hold exactly this. On the version that was last seen: a write on top of another one is refused

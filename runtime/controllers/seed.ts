@@ -3,6 +3,7 @@ import { incarnationRefs, memberVolume } from '../core/member-pod.ts';
 import { type SeedSource, seedPod, seedPodName } from '../core/seeding.ts';
 import type { ObjectName } from '../core/steps.ts';
 import { isFault, resources } from '../ports/kube.ts';
+import { rootSecretOf } from './in-use-secrets.ts';
 import { templateHash } from './observe.ts';
 import { claimSlot, createOnce, DONE, type Outcome, REFUSALS, type Scene } from './writes.ts';
 
@@ -53,7 +54,6 @@ export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
     if (volume !== undefined) {
       await createOnce(scene, resources.persistentvolumeclaims, world.caches.volumes, volume);
     }
-    const { auth } = quorum?.spec ?? {};
     const pod = seedPod({
       namespace: seen.namespace,
       member: name,
@@ -62,7 +62,10 @@ export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
       clusterToken: step.clusterToken,
       source: step.source,
       bump: step.bump,
-      credentials: auth?.enabled === true ? auth.rootCredentialsSecretName : undefined,
+      credentials:
+        quorum === undefined
+          ? undefined
+          : rootSecretOf(world.secrets, { namespace: seen.namespace, name: seen.cluster }, quorum),
       agentImage,
       clusterUID,
     });

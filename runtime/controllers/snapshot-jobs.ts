@@ -7,7 +7,7 @@ import type { SeenJob, SnapshotProgress } from '../core/snapshots/snapshot-plan.
 import { type Resource, resources, type Stored } from '../ports/kube.ts';
 import type { Cache, World } from './world.ts';
 
-export type SnapshotWorld = Pick<World, 'kube' | 'clock' | 'log' | 'announce'> & {
+export type SnapshotWorld = Pick<World, 'kube' | 'secrets' | 'clock' | 'log' | 'announce'> & {
   readonly caches: Pick<World['caches'], 'quorums' | 'pods' | 'members'> & {
     readonly snapshots: Cache<EtcdSnapshot>;
     readonly jobs: Cache<Job>;

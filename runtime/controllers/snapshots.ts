@@ -19,6 +19,7 @@ import {
   type SnapshotObserved,
 } from '../core/snapshots/snapshot-plan.ts';
 import { isFault, resources, type Stored } from '../ports/kube.ts';
+import { rootSecretOf } from './in-use-secrets.ts';
 import { passOverProof } from './proofs.ts';
 import { jobState, newestPod, podsOfJob, type SnapshotWorld, snapshotKind, waitingOf } from './snapshot-jobs.ts';
 import { mergeTo } from './status-patch.ts';
@@ -27,10 +28,15 @@ import { clusterKey, FIELD_MANAGER } from './world.ts';
 const milliseconds = (time: string | undefined, otherwise: number): number =>
   time === undefined ? otherwise : Date.parse(time);
 
-export const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: string): SeenCluster | undefined => {
+export const seenCluster = (
+  { caches, secrets }: SnapshotWorld,
+  namespace: string,
+  name: string,
+): SeenCluster | undefined => {
   const quorum = caches.quorums.get(namespace, name);
   if (quorum === undefined) return undefined;
-  const { tls, auth } = quorum.spec;
+  const { tls } = quorum.spec;
+  const rootSecret = rootSecretOf(secrets, { namespace, name }, quorum);
   const uid = quorum.metadata.ownerReferences?.find(({ kind }) => kind === 'EtcdCluster')?.uid;
   return {
     clusterUID: uid ?? quorum.metadata.uid,
@@ -55,9 +61,7 @@ export const seenCluster = ({ caches }: SnapshotWorld, namespace: string, name: 
       ...(tls?.client?.operatorClientSecretName === undefined
         ? {}
         : { clientSecret: inUseName(name, 'operator-client') }),
-      ...(quorum.status?.authEnabled === true && auth?.rootCredentialsSecretName !== undefined
-        ? { rootSecret: auth.rootCredentialsSecretName }
-        : {}),
+      ...(rootSecret === undefined ? {} : { rootSecret }),
     },
   };
 };

@@ -13,14 +13,14 @@ const bring = (stage: Stage, data: Readonly<Record<string, string>>, type = 'kub
   stage.store.put(resources.secrets, { metadata: { name: 'root', namespace: NAMESPACE }, type, data } as never);
 };
 
-const password = (stage: Stage, text: string): void =>
+export const password = (stage: Stage, text: string): void =>
   bring(stage, { username: base64('root'), password: base64(text) });
 
 const forget = (stage: Stage, name: string): void => {
   stage.store.delete({ resource: resources.secrets, namespace: NAMESPACE, name });
 };
 
-const wanted = { auth: { enabled: true, rootCredentialsSecretRef: { name: 'root' } } };
+export const wanted = { auth: { enabled: true, rootCredentialsSecretRef: { name: 'root' } } };
 const unwanted = { auth: { enabled: false, rootCredentialsSecretRef: { name: 'root' } } };
 
 /** Whether who comes with each of these passwords, or with none, may do everything. */

@@ -75,6 +75,7 @@ const openStage = (start: string) => {
   const referred = ({ spec }: Stored<EtcdSnapshot> | Stored<EtcdSnapshotSchedule>) => spec.clusterRef.name;
   const world: ScheduleWorld = {
     kube,
+    secrets: { get: () => ({ is: 'absent' }), keep: () => undefined },
     clock: { now: () => now } as ScheduleWorld['clock'],
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
     announce: ({ kind, name }, { reason }) => {

@@ -5,7 +5,9 @@ import { EtcdFault } from '../../runtime/ports/etcd.ts';
 import { resources } from '../../runtime/ports/kube.ts';
 import { type MemoryTrace, memoryTracing } from '../otlp/memory.ts';
 import { picture, startOtlpReceiver } from '../otlp/receiver.ts';
+import { password, wanted } from './auth-stories.ts';
 import { CLUSTER, openStage, type Stage } from './stage.ts';
+import { formedWithTls } from './tls-secrets.ts';
 
 const parent = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' };
 
@@ -228,5 +230,25 @@ describe('the trace of a change', () => {
     // The claim is read once for each of the two changes.
     assert.equal(heard.calls - silent.calls, 2);
     assert.deepEqual(silent.changes, ['Bootstrap formed', 'AddMember joined'], 'they are counted all the same');
+  });
+
+  it('holds no password, though calls that are made with one are among its steps', async () => {
+    const tracing = memoryTracing();
+    const stage = openStage({ tracing });
+    password(stage, 'sesame-one');
+    await formedWithTls(stage);
+    stage.edit(wanted);
+    await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it is on');
+    password(stage, 'sesame-two');
+    stage.edit({ replicas: 4 });
+    await stage.settled();
+    const text = JSON.stringify(tracing.traces, (_, value: unknown) =>
+      typeof value === 'bigint' ? String(value) : value,
+    );
+    assert.ok(text.includes('MemberAdd'));
+    for (const word of ['sesame-one', 'sesame-two']) {
+      assert.ok(!text.includes(word) && !text.includes(Buffer.from(word).toString('base64')), word);
+    }
+    stage.close();
   });
 });

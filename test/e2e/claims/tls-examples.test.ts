@@ -9,6 +9,7 @@ import { run } from '../../cluster/command.ts';
 import { claimIn, conditionOf, nothingLeft, podsOf, ready } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { inNamespace, type Place, seenKinds } from '../place.ts';
+import { secureEtcdctl } from '../secure-client.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
@@ -41,6 +42,16 @@ const clientOf = async (anonymous: boolean): Promise<string> => {
     .replace('[etcdctl, put', '[etcdctl, --command-timeout=3s, put');
 };
 
+const asksForPasswords = (place: Place, name: string): Promise<void> =>
+  eventually(
+    `${name} asks for passwords`,
+    async () => {
+      const { authEnabled } = (await claimIn(place, name)).status ?? {};
+      if (authEnabled !== true) notYet(`authEnabled is ${authEnabled}`);
+    },
+    { deadlineMs: 90_000 },
+  );
+
 describe('examples/ with TLS', () => {
   test(
     'tls-cert-manager.yaml: an application connects by what status.connection names, nobody without a certificate does, and no private key outlives the cluster',
@@ -62,6 +73,22 @@ describe('examples/ with TLS', () => {
       // The private keys too, which cert-manager would leave behind.
       await place.kubectl(['delete', 'etcdcluster', 'secured', '--wait=false']);
       await nothingLeft(place, 'secured');
+    }),
+  );
+
+  test(
+    "tls-auth.yaml: etcd asks for root's password, which is that of the Secret",
+    inNamespace('tls-auth', async (place) => {
+      await place.kubectl(['apply', '-f', join(root, 'examples/tls-auth.yaml')]);
+      await ready(place, 'guests');
+      await asksForPasswords(place, 'guests');
+      const flags = { ca: 'guests-server-tls' };
+      const [asRootItself, asNobody] = await Promise.all([
+        secureEtcdctl(place, 'guests', { ...flags, rootSecret: 'guests-root' }, 'put', 'a', 'b'),
+        secureEtcdctl(place, 'guests', flags, 'get', 'a'),
+      ]);
+      assert.ok(asRootItself.ok, asRootItself.text);
+      assert.ok(!asNobody.ok, asNobody.text);
     }),
   );
 
