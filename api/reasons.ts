@@ -149,7 +149,21 @@ export const REASONS = {
   ClusterUnreachable: 'No member answers the runtime. Check the network between the runtime and the Pods.',
 
   // Snapshots
-  Restoring: 'The cluster begins with the data of a snapshot. Wait; if this stays, read the message.',
+  Restoring: 'The data of a snapshot is brought into the cluster. Wait; if this stays, read the message.',
+  RestoreWaiting: 'The restore has not begun or cannot go on yet. The message says what it waits for.',
+  RestoreVerifying:
+    'The snapshot is restored onto a new volume and opened there; the cluster serves its own data meanwhile. Wait.',
+  RestoreRefused:
+    'The restore is not carried out and nothing was touched. The message says why; make another EtcdRestore.',
+  RestoreFailed:
+    'The restore was given up and the cluster has its own data. Read the message, then make another EtcdRestore.',
+  RestoreGivenUp: 'The restore was given up and the cluster has its own data. Nothing to do.',
+  RestoreBlocked:
+    'The restore waits for the end of Pods that could still take writes. Make sure that their nodes are down, then act as the message says; or delete the EtcdRestore.',
+  RestoreComplete:
+    'The restored data is served by every member. Delete the EtcdRestore when the replaced data is not needed any more.',
+  SnapshotNotComplete: 'The EtcdSnapshot is not there or not complete. Correct the name, or wait until it is.',
+  SnapshotNotOpened: 'etcd does not start on the data of the snapshot. Nothing was touched. Restore another one.',
   SnapshotStored: 'The snapshot is stored, verified and has its manifest. Nothing to do.',
   SnapshotRunning: 'The snapshot is being taken. Wait; progress stands in the status.',
   SnapshotJobWaiting: 'The Pod of the Job does not start. Read the message.',

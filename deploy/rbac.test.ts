@@ -22,6 +22,8 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   'etcdsnapshots/status': ['patch'],
   etcdsnapshotschedules: WATCHED,
   'etcdsnapshotschedules/status': ['patch'],
+  etcdrestores: WATCHED,
+  'etcdrestores/status': ['patch'],
   jobs: [...WATCHED, 'create', 'delete'],
   etcdclusters: ['get'],
   etcdcertificatesets: ['get'],

@@ -6,9 +6,9 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import { pino } from 'pino';
 import type { EtcdMember } from '../api/etcdmember.gen.ts';
+import type { EtcdRestore } from '../api/etcdrestore.gen.ts';
 import type { EtcdSnapshot } from '../api/etcdsnapshot.gen.ts';
-import type { EtcdSnapshotSchedule } from '../api/etcdsnapshotschedule.gen.ts';
-import { API_VERSION, LABELS } from '../api/names.ts';
+import { API_VERSION, LABELS, SEED_ROLE } from '../api/names.ts';
 import release from '../package.json' with { type: 'json' };
 import { askProgress } from './adapters/agent-progress.ts';
 import { timesOf } from './adapters/calendar.ts';
@@ -31,6 +31,7 @@ import { countClusters, createMetrics } from './controllers/metrics.ts';
 import { seenNode, trimNode } from './controllers/observe-nodes.ts';
 import { ownImage } from './controllers/own-image.ts';
 import { createPasses } from './controllers/pass.ts';
+import { passOverRestore, type RestoreWorld, restoreKind } from './controllers/restores.ts';
 import { passOverSchedule, type ScheduleWorld, scheduleKind } from './controllers/schedules.ts';
 import { snapshotKind } from './controllers/snapshot-jobs.ts';
 import { passOverSnapshot } from './controllers/snapshots.ts';
@@ -144,6 +145,9 @@ const watch = <T extends KubeObject>(
     },
   });
 
+const referredKey = ({ metadata, spec }: Stored<KubeObject & { spec: { clusterRef: { name: string } } }>): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name });
+
 const caches = {
   members: watch(kinds.members, memberKey),
   quorums: watch(kinds.quorums, quorumKey),
@@ -155,11 +159,10 @@ const caches = {
   ),
   budgets: watch(resources.poddisruptionbudgets, keyByLabel, LABELS.cluster),
   nodes: watch<Node>(resources.nodes, () => undefined, undefined, trimNode),
+  restores: watch<EtcdRestore>(restoreKind, referredKey),
+  snapshots: watch<EtcdSnapshot>(snapshotKind, referredKey),
 };
-const referredKey = ({ metadata, spec }: Stored<EtcdSnapshot> | Stored<EtcdSnapshotSchedule>): string =>
-  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name });
 const snapshotCaches = {
-  snapshots: watch(snapshotKind, referredKey),
   schedules: watch(scheduleKind, referredKey),
   jobs: watch(
     resources.jobs,
@@ -194,7 +197,7 @@ const secrets = createNamedSecrets({
 });
 const world: World = {
   kube,
-  caches: { ...caches, snapshots: snapshotCaches.snapshots, schedules: snapshotCaches.schedules },
+  caches: { ...caches, schedules: snapshotCaches.schedules },
   etcd,
   probe: createEtcdHealthProbe(),
   handshake,
@@ -217,11 +220,12 @@ const world: World = {
   tracing,
 };
 
-const snapshotWorld: ScheduleWorld = {
+const snapshotWorld: ScheduleWorld & RestoreWorld = {
   ...world,
   caches: { ...caches, ...snapshotCaches },
   askProgress,
   timesOf,
+  onRestoreEnd: (outcome, reason) => metrics.restores.inc({ outcome, reason }),
 };
 
 let leading = false;
@@ -318,7 +322,12 @@ const queue = createWorkQueue({
 const queueOf = (
   what: string,
   cache: Pick<WatchCache<KubeObject>, 'get'>,
-  pass: (world: ScheduleWorld, namespace: string, name: string, signal: AbortSignal) => Promise<number | undefined>,
+  pass: (
+    world: ScheduleWorld & RestoreWorld,
+    namespace: string,
+    name: string,
+    signal: AbortSignal,
+  ) => Promise<number | undefined>,
 ) => {
   const own = createWorkQueue({
     workers: options.workers,
@@ -338,8 +347,9 @@ const queueOf = (
   };
   return { enqueue, stop: own.stop };
 };
-const snapshotQueue = queueOf('snapshot', snapshotCaches.snapshots, passOverSnapshot);
+const snapshotQueue = queueOf('snapshot', caches.snapshots, passOverSnapshot);
 const scheduleQueue = queueOf('schedule', snapshotCaches.schedules, passOverSchedule);
+const restoreQueue = queueOf('restore', caches.restores, passOverRestore);
 
 const health = await serveHealth(endpoints, options.healthAddress);
 const metricsServer = await serveMetrics(endpoints, options.metricsAddress);
@@ -359,7 +369,7 @@ const stop = async (why: string): Promise<void> => {
   if (stopping) return;
   stopping = true;
   log.info({ why }, 'stopping');
-  await Promise.all([queue.stop(), snapshotQueue.stop(), scheduleQueue.stop()]);
+  await Promise.all([queue.stop(), snapshotQueue.stop(), scheduleQueue.stop(), restoreQueue.stop()]);
   await Promise.all([events.flush(), tracing?.close()]);
   await lease.release();
   await Promise.all([...watches.map((cache) => cache.stop()), secrets.stop()]);
@@ -404,12 +414,39 @@ secrets.onChange(enqueue);
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));
 for (const member of caches.members.list()) enqueue(memberKey(member));
 
-snapshotCaches.snapshots.onChange(({ namespace, name }, before, after) => {
+const restoresOf = (cluster: string | undefined): void => {
+  if (cluster === undefined) return;
+  for (const { metadata } of caches.restores.byIndex(cluster)) {
+    restoreQueue.enqueue(metadata.namespace ?? '', metadata.name);
+  }
+};
+caches.restores.onChange(enqueueByKey(referredKey));
+caches.restores.onChange(({ namespace, name }) => restoreQueue.enqueue(namespace, name));
+caches.quorums.onChange(({ namespace, name }) => restoresOf(clusterKey({ namespace, name })));
+caches.volumes.onChange((_, before, after) => {
+  const volume = after ?? before;
+  if (volume !== undefined) restoresOf(keyByLabel(volume));
+});
+// The Pod that fills a volume is of a member, so that it is in the same cache; what it complains of is told by its restore.
+caches.pods.onChange((_, before, after) => {
+  const pod = after ?? before;
+  if (pod?.metadata.labels?.[LABELS.role] === SEED_ROLE) restoresOf(keyByLabel(pod));
+});
+// One that was not complete yet may be what a restore waits for.
+caches.snapshots.onChange((_, before, after) => {
+  const snapshot = after ?? before;
+  if (snapshot === undefined || caches.restores.byIndex(referredKey(snapshot)).length === 0) return;
+  enqueue(referredKey(snapshot));
+  restoresOf(referredKey(snapshot));
+});
+for (const { metadata } of caches.restores.list()) restoreQueue.enqueue(metadata.namespace ?? '', metadata.name);
+
+caches.snapshots.onChange(({ namespace, name }, before, after) => {
   countEndings(backupMetrics, before, after);
   snapshotQueue.enqueue(namespace, name);
 });
 // Of interest to a cluster that has lost its quorum, and to no other.
-snapshotCaches.snapshots.onChange((_, before, after) => {
+caches.snapshots.onChange((_, before, after) => {
   const of = after ?? before;
   if (of === undefined) return;
   const quorum = caches.quorums.get(of.metadata.namespace ?? '', of.spec.clusterRef.name);
@@ -419,11 +456,10 @@ snapshotCaches.jobs.onChange(({ namespace }, before, after) => {
   const name = (after ?? before)?.metadata.labels?.[SNAPSHOT_LABEL];
   if (name !== undefined) snapshotQueue.enqueue(namespace, name);
 });
-for (const { metadata } of snapshotCaches.snapshots.list())
-  snapshotQueue.enqueue(metadata.namespace ?? '', metadata.name);
+for (const { metadata } of caches.snapshots.list()) snapshotQueue.enqueue(metadata.namespace ?? '', metadata.name);
 
 snapshotCaches.schedules.onChange(({ namespace, name }) => scheduleQueue.enqueue(namespace, name));
-snapshotCaches.snapshots.onChange(({ namespace }, before, after) => {
+caches.snapshots.onChange(({ namespace }, before, after) => {
   const name = (after ?? before)?.metadata.labels?.[SCHEDULE_LABEL];
   if (name !== undefined) scheduleQueue.enqueue(namespace, name);
 });
@@ -432,7 +468,7 @@ for (const { metadata } of snapshotCaches.schedules.list())
 // What could not be taken yet may be possible now.
 caches.quorums.onChange(({ namespace, name }) => {
   const cluster = clusterKey({ namespace, name });
-  for (const { metadata, status } of snapshotCaches.snapshots.byIndex(cluster)) {
+  for (const { metadata, status } of caches.snapshots.byIndex(cluster)) {
     if (status?.phase === undefined || status.phase === 'Pending') snapshotQueue.enqueue(namespace, metadata.name);
   }
   for (const { metadata } of snapshotCaches.schedules.byIndex(cluster)) scheduleQueue.enqueue(namespace, metadata.name);

@@ -19,22 +19,26 @@ export type FetchOrder = {
   readonly version: string;
   /** What the stored bytes are known to hash to, whatever the manifest that lies beside them says. */
   readonly sha256?: string;
+  /** Whether etcd is to open it as it is first, for which a third of it has to fit. */
+  readonly opened?: boolean;
 };
+
+type Cause =
+  | 'SnapshotDamaged'
+  | 'SnapshotTooNew'
+  | 'SnapshotNotOpened'
+  | 'SnapshotKeyMissing'
+  | 'SnapshotKeyUnusable'
+  | 'VolumeTooSmall'
+  | 'NotFound'
+  | 'AuthRequiredNotConfigured'
+  | 'AuthCredentialsRejected';
 
 /** The snapshot must not be restored: why in one word, as the runtime reads it, then what it is and what to do. */
 export class Unrestorable extends Error {
   override readonly name = 'Unrestorable';
 
-  constructor(
-    reason:
-      | 'SnapshotDamaged'
-      | 'SnapshotTooNew'
-      | 'SnapshotKeyMissing'
-      | 'SnapshotKeyUnusable'
-      | 'VolumeTooSmall'
-      | 'NotFound',
-    message: string,
-  ) {
+  constructor(reason: Cause, message: string) {
     super(`${reason}: ${message}`);
   }
 }
@@ -47,6 +51,9 @@ export type Fetched = {
   readonly takenAt: string | undefined;
   readonly sha256: string;
   readonly snapshotBytes: number;
+  readonly hashKv?: SnapshotManifest['hashKv'];
+  /** As the manifest promises them, under a name of its own: what is found is told as `keys`. */
+  readonly promisedKeys?: string;
 };
 
 const minorOf = (version: string): readonly [number, number] => {
@@ -100,6 +107,7 @@ export const fetchSnapshot = async (
     throw new Unrestorable('NotFound', 'the source names no object; give its exact key or path');
   await mkdir(work, { recursive: true, mode: 0o700 });
   await rm(join(work, 'restored'), { recursive: true, force: true });
+  await rm(join(work, 'opened'), { recursive: true, force: true });
   const stored = await store.find(key);
   if (stored === undefined) throw await absence(store, key);
   const manifest = await manifestOf(store, key);
@@ -124,7 +132,7 @@ export const fetchSnapshot = async (
     );
   }
   const { bavail, bsize } = await statfs(work);
-  const needed = 2 * Number(stored.sizeBytes);
+  const needed = (order.opened === true ? 3 : 2) * Number(stored.sizeBytes);
   if (bavail * bsize < needed) {
     throw new Unrestorable(
       'VolumeTooSmall',
@@ -162,6 +170,8 @@ export const fetchSnapshot = async (
     version: manifest?.etcdVersion,
     clusterID: manifest?.clusterID,
     takenAt: manifest?.takenAt,
+    ...(manifest?.hashKv === undefined ? {} : { hashKv: manifest.hashKv }),
+    ...(manifest?.keys === undefined ? {} : { promisedKeys: manifest.keys }),
     ...saved,
   };
 };

@@ -13,6 +13,7 @@ import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { copyData, sync } from './copied-data.ts';
 import { decryptFile } from './decrypted-file.ts';
 import { fetchCommand } from './fetch-snapshot.ts';
+import { checkCommand } from './opened-data.ts';
 import { placeData, wasPlaced } from './placed-data.ts';
 import { compareRestored, fetchToProve, reported } from './prove-snapshot.ts';
 import { saveSnapshot } from './saved-snapshot.ts';
@@ -108,6 +109,26 @@ program
   });
 
 program
+  .command('check')
+  .description('compare the data that etcd has opened with what its manifest promises')
+  .requiredOption('--endpoint <url>', 'client URL of that etcd')
+  .requiredOption('--work <directory>', 'where to work, on the new volume')
+  .action(async ({ endpoint, work }: { endpoint: string; work: string }) => {
+    const { ETCD_USERNAME: username, ETCD_PASSWORD: password } = process.env;
+    const client = createMemberClient({ url: endpoint });
+    const root =
+      username === undefined || password === undefined
+        ? undefined
+        : createMemberClient({ url: endpoint, auth: { username, password } });
+    try {
+      say({ opened: await checkCommand(work, RESULT, { client, root }) });
+    } finally {
+      client.close();
+      root?.close();
+    }
+  });
+
+program
   .command('report')
   .description('put the restored data in its place and tell what was done')
   .requiredOption('--work <directory>', 'where to work, on the new volume')
@@ -122,6 +143,7 @@ program
     await sync(to);
     await sync(dirname(to));
     await rm(join(work, 'copy'), { recursive: true, force: true });
+    await rm(join(work, 'opened'), { recursive: true, force: true });
     await writeFile(message, result);
     process.stdout.write(`${result}\n`);
   });

@@ -36,6 +36,7 @@ import { useCertificate, writeInUse } from './in-use-secrets.ts';
 import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
+import { restoreInPlace } from './restore-in-place.ts';
 import { type ClusterName, FIELD_MANAGER, kinds, type World } from './world.ts';
 import {
   ASKED_TO_GO,
@@ -646,6 +647,16 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return restore(scene, step);
     case 'KeepPassword':
       return keepPassword(scene, step.as);
+    case 'BeginRestoreInPlace':
+    case 'PrepareRestore':
+    case 'RecordVerified':
+    case 'BeginCutOver':
+    case 'StopReplaced':
+    case 'NoteReached':
+    case 'StartRestored':
+    case 'CompleteRestoreInPlace':
+    case 'GiveUpRestore':
+      return restoreInPlace(scene, step);
     case 'EnableAuth':
       return enableAuth(scene);
     case 'ChangePassword':

@@ -30,6 +30,12 @@ export const createMetrics = () => {
       labelNames: ['kind', 'outcome'] as const,
       registers,
     }),
+    restores: new Counter({
+      name: 'etcd_operator_restores_total',
+      help: 'EtcdRestores that ended, by outcome and the reason that their condition gives.',
+      labelNames: ['outcome', 'reason'] as const,
+      registers,
+    }),
     changeSeconds: new Histogram({
       name: 'etcd_operator_change_seconds',
       help: 'Length of changes of a quorum, from the moment that is recorded, whoever carried them out.',

@@ -76,6 +76,7 @@ describe('what is observed', () => {
         pods: { ...nothing, byIndex: () => [pod] },
         volumes: nothing,
         budgets: nothing,
+        restores: nothing,
         snapshots: nothing,
       },
       clock: { now: () => 0 },

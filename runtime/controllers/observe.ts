@@ -29,6 +29,7 @@ import {
   type SeenVolume,
   unknown,
 } from '../core/observed.ts';
+import { type SeenRestore, sourceOf } from '../core/restores.ts';
 import { PLACE_STEP } from '../core/seeding.ts';
 import { knownSnapshot } from '../core/snapshots/known-snapshots.ts';
 import { restartPart } from '../core/template-metadata.ts';
@@ -207,7 +208,7 @@ const seenAuth = async (
 };
 
 /** A step that failed, waits for an image, or keeps restarting beside the others; its words are the only ones there are. */
-const seenSeed = ({ metadata, spec, status }: Stored<Pod>): SeenSeed | undefined => {
+export const seenSeed = ({ metadata, spec, status }: Stored<Pod>): SeenSeed | undefined => {
   const isSeed = metadata.labels?.[LABELS.role] === SEED_ROLE;
   // A member in memory that was made from a snapshot has the same steps in its own Pod.
   if (!isSeed && spec?.initContainers?.some(({ name }) => name === PLACE_STEP) !== true) return undefined;
@@ -453,6 +454,22 @@ export const needsExactness = (
   );
 };
 
+const isDue = ({ phase }: SeenRestore): boolean => phase !== 'Complete' && phase !== 'Failed';
+
+const seenRestores = ({ caches, clock }: World, cluster: ClusterName): readonly SeenRestore[] =>
+  caches.restores
+    .byIndex(clusterKey(cluster))
+    .map(({ metadata, spec, status }) => ({
+      name: metadata.name,
+      uid: metadata.uid,
+      createdAt: milliseconds(metadata.creationTimestamp) ?? clock.now(),
+      deleting: metadata.deletionTimestamp !== undefined,
+      phase: status?.phase,
+      clusterID: spec.clusterID,
+      source: sourceOf(spec, caches.snapshots.get(cluster.namespace, spec.source.snapshotRef?.name ?? '')),
+    }))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+
 const hashesOf = new WeakMap<World, DataHashes>();
 
 const withHashes = async <T extends { readonly seen: SeenPod }>(
@@ -548,7 +565,9 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
     pods.map(({ seen }) => seen),
     signal,
   );
-  const exact = needsExactness(members, quorum, budget);
+  const restores = seenRestores(world, cluster);
+  const exact =
+    needsExactness(members, quorum, budget) || quorum?.status.restoring !== undefined || restores.some(isDue);
   const [membership, claim, namespaceTerminating] = await Promise.all([
     memberList(
       world,
@@ -588,6 +607,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
         }),
     patience: world.patience,
     agentImage: world.agentImage,
+    ...(restores.length === 0 ? {} : { restores }),
   };
   const asked = isShowingAsked({ seen }) ? await withShown(world, seen, signal) : seen;
   const strangers = await strangersOf(world, asked, signal);

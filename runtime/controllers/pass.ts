@@ -170,8 +170,40 @@ const wordsFor = (step: Step): Words | undefined => {
       return {
         type: 'Normal',
         reason: 'Settled',
-        message: `the recovered cluster is whole: volumes of the lost one go once all members have equal data: ${step.volumes.map(({ name }) => name).join(', ')}`,
+        message: `the cluster is whole: volumes of the one whose place it took go once all members have equal data: ${step.volumes.map(({ name }) => name).join(', ')}`,
       };
+    case 'BeginRestoreInPlace':
+      return {
+        type: 'Normal',
+        reason: 'RestoreVerifying',
+        message: `EtcdRestore ${step.restore.name}: ${step.uri} is restored onto a new volume and opened there; the cluster serves its own data meanwhile`,
+      };
+    case 'RecordVerified':
+      return {
+        type: 'Normal',
+        reason: 'RestoreVerifying',
+        message: `the snapshot is good: ${step.verified.keys} keys at revision ${step.verified.revision}, SHA-256 ${step.verified.sha256}`,
+      };
+    case 'BeginCutOver':
+      return {
+        type: 'Warning',
+        reason: 'Restoring',
+        message: 'clients are shut out, the members are stopped and the restored one takes over; volumes stay',
+      };
+    case 'CompleteRestoreInPlace':
+      return {
+        type: 'Normal',
+        reason: 'Restoring',
+        message: `the restored data is served by cluster ${step.clusterID} from revision ${step.revision} on; watches of older revisions are told that they are compacted`,
+      };
+    case 'GiveUpRestore':
+      return step.done
+        ? undefined
+        : {
+            type: 'Warning',
+            reason: step.reason,
+            message: `the restore is given up, the cluster keeps its own data: ${step.why}`,
+          };
     case 'MoveLeader':
       return step.why === undefined ? undefined : { type: 'Normal', reason: 'LeaderMoved', message: step.why };
     case 'Downgrade':

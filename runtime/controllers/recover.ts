@@ -5,7 +5,7 @@ import { incarnationRefs } from '../core/member-pod.ts';
 import { recoveryBegun, recoveryRecord } from '../core/recovery-record.ts';
 import { seedPodName } from '../core/seeding.ts';
 import { replacedIncarnation } from '../core/situation.ts';
-import type { Step } from '../core/steps.ts';
+import type { ObjectName, Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
 import { resources } from '../ports/kube.ts';
 import { seed } from './seed.ts';
@@ -33,7 +33,10 @@ const EARLY_MS = 1_000;
 const REMEMBERED = 8;
 
 /** Pods of the cluster that the caches may not know of yet: one that is missed here could take writes of its own. */
-const unseenPods = async ({ world, seen, signal }: Scene, own: readonly string[]): Promise<readonly string[]> => {
+export const unseenPods = async (
+  { world, seen, signal }: Scene,
+  own: readonly string[],
+): Promise<readonly string[]> => {
   const labelSelector = `${LABELS.cluster}=${seen.cluster},${LABELS.member}`;
   const { items } = await world.kube.list(resources.pods, { namespace: seen.namespace, labelSelector, signal });
   return items.map(({ metadata }) => metadata.name).filter((name) => !own.includes(name));
@@ -114,7 +117,24 @@ const comparedData = async ({ world, seen, decision, signal }: Scene) => {
   return { revision, hash: first.hash, differing: hashes.filter(({ hash }) => hash !== first.hash) };
 };
 
+/** An EtcdRestore that still refers to one of these volumes, looked for past every cache. */
+const referring = async (
+  { world, seen, signal }: Scene,
+  volumes: readonly ObjectName[],
+): Promise<string | undefined> => {
+  const { items } = await world.kube.list(resources.etcdrestores, { namespace: seen.namespace, signal });
+  const given = seen.members
+    .flatMap((member) => member.volumes)
+    .filter(({ uid }) => volumes.some((volume) => volume.uid === uid))
+    .map(({ clusterID }) => clusterID);
+  return items.find(({ spec, status }) => status?.phase !== 'Failed' && given.includes(spec.clusterID))?.metadata.name;
+};
+
 const retireLost = async (scene: Scene, step: Extract<Step, { do: 'RetireLost' }>): Promise<Outcome> => {
+  const restore = await referring(scene, step.volumes);
+  if (restore !== undefined) {
+    return { was: 'early', recheckMs: EARLY_MS, why: `EtcdRestore ${restore} refers to what it replaced` };
+  }
   let compared: Awaited<ReturnType<typeof comparedData>>;
   try {
     compared = await comparedData(scene);

@@ -1,4 +1,5 @@
 /** Makes the volume of a new incarnation and the Pod that fills it, from whatever source. */
+import type { EtcdMemberResourceRef } from '../../api/etcdmember.gen.ts';
 import { incarnationRefs, memberVolume } from '../core/member-pod.ts';
 import { type SeedSource, seedPod, seedPodName } from '../core/seeding.ts';
 import type { ObjectName } from '../core/steps.ts';
@@ -13,6 +14,8 @@ export type SeedOf = {
   readonly clusterToken: string;
   readonly source: SeedSource;
   readonly bump: bigint;
+  /** References of what else stands in the slot. */
+  readonly beside?: readonly EtcdMemberResourceRef[];
 };
 
 /** References, then the volume, then the Pod that fills it. */
@@ -36,8 +39,11 @@ export const seed = async (scene: Scene, step: SeedOf): Promise<Outcome> => {
   // References mean that something may have existed. Of a member in memory nothing does before its own Pod.
   const refs =
     spec.volumeClaimTemplate === undefined ? [] : incarnationRefs({ member: name, token: step.incarnation, spec });
+  const { beside = [] } = step;
   await claimSlot(scene, step.member, [
-    ...refs,
+    ...beside,
+    // The Pod of a member is the one that stands there; another one's name would be taken for it.
+    ...(beside.length === 0 ? refs : refs.filter(({ kind }) => kind !== 'Pod')),
     { apiVersion: 'v1', kind: 'Pod', name: seedPodName(name, step.incarnation) },
   ]);
   try {

@@ -3,6 +3,7 @@ import type { Node, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
+import type { EtcdRestore } from '../../api/etcdrestore.gen.ts';
 import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
@@ -32,7 +33,9 @@ export type Caches = {
   readonly volumes: Cache<PersistentVolumeClaim>;
   readonly budgets: Cache<PodDisruptionBudget>;
   readonly nodes: Pick<Cache<Node>, 'get'>;
-  readonly snapshots: Pick<Cache<EtcdSnapshot>, 'byIndex'>;
+  /** By the cluster that they name. */
+  readonly restores: Cache<EtcdRestore>;
+  readonly snapshots: Cache<EtcdSnapshot>;
   readonly schedules: Pick<Cache<EtcdSnapshotSchedule>, 'byIndex'>;
 };
 

@@ -118,6 +118,7 @@ export type ChangeOutcome =
   | 'formed'
   | 'serving'
   | 'recovered'
+  | 'restored'
   | 'stopped'
   | 'deleted';
 
@@ -146,5 +147,6 @@ export const outcomeRecorded = (
 ): ChangeOutcome => {
   if (step.do === 'EndOperation') return step.outcome;
   if (step.do === 'CompleteRecovery') return 'recovered';
+  if (step.do === 'CompleteRestoreInPlace') return 'restored';
   return was.kind === 'Bootstrap' && after?.clusterID !== undefined ? 'formed' : 'abandoned';
 };

@@ -296,7 +296,7 @@ const volumesTakenBy = (step: Step): readonly string[] =>
 
 const WHILE_RECOVERING: readonly Step['do'][] = [
   ...(['Wait', 'AskHuman', 'Teardown', 'LetGo', 'Dismiss', 'Adopt', 'Latch', 'DeletePods', 'BringUp'] as const),
-  ...(['Fence', 'AdvanceRecovery', 'Seed', 'CompleteRecovery', 'AbandonRecovery'] as const),
+  ...(['Fence', 'AdvanceRecovery', 'Seed', 'CompleteRecovery', 'AbandonRecovery', 'GiveUpRestore'] as const),
 ];
 
 const consentedSnapshot = (consent: EtcdQuorumRecovery | undefined, { name, uri }: StoredSource): boolean =>
@@ -468,6 +468,92 @@ const shownToFriends: Invariant = {
   },
 };
 
+const WHILE_REPLACING: readonly Step['do'][] = [
+  ...(['Wait', 'AskHuman', 'Teardown', 'LetGo', 'Dismiss', 'Adopt', 'Latch', 'DeletePods', 'BringUp'] as const),
+  ...(['StopReplaced', 'NoteReached', 'StartRestored', 'CompleteRestoreInPlace', 'GiveUpRestore'] as const),
+];
+
+const replacedWithConsent: Invariant = {
+  name: 'data that is served is replaced only by verified data and with consent, and stays where it is for the way back',
+  broken: (s, step) => {
+    const { restoring, operation } = s.quorum?.status ?? {};
+    const replacing = operation?.kind === 'RestoreInPlace';
+    const pods = s.seen.members.flatMap((member) => member.pods);
+    const volumes = s.seen.members.flatMap((member) => member.volumes);
+    const own = incarnationName(restoring?.target ?? '', restoring?.incarnation ?? '');
+    const isOwn = ({ name }: { readonly name: string }): boolean =>
+      restoring !== undefined && (name === own || name === `${own}-seed`);
+    const consent = (uid: string | undefined): boolean =>
+      s.seen.restores?.some((one) => one.uid === uid && !one.deleting && one.clusterID === s.latch) === true;
+    if (step.do === 'BeginRestoreInPlace') {
+      if (restoring !== undefined) return `EtcdRestore ${restoring.restore} is being carried out`;
+      return consent(step.restore.uid) ? undefined : `nobody consented to replacing the data of ${s.latch}`;
+    }
+    if (step.do === 'RetireLost') {
+      const wanted = s.seen.restores?.find(
+        ({ clusterID, phase }) =>
+          phase !== 'Failed' &&
+          volumes.some(
+            (volume) => step.volumes.some(({ uid }) => uid === volume.uid) && volume.clusterID === clusterID,
+          ),
+      );
+      return wanted === undefined ? undefined : `EtcdRestore ${wanted.name} still refers to what it replaced`;
+    }
+    if (step.do === 'GiveUpRestore') {
+      const kept = volumes.find((volume) => step.volumes.some(({ uid }) => uid === volume.uid) && !isOwn(volume));
+      if (kept !== undefined) return `${kept.name} was not made by this restore`;
+      const left = [...pods, ...volumes].find(isOwn);
+      return step.done && left !== undefined ? `${left.name} is still there` : undefined;
+    }
+    const taken = volumes.find((volume) => volumesTakenBy(step).includes(volume.uid) && isOwn(volume));
+    if (taken !== undefined && step.do !== 'ClearAttempt') return `${taken.name} is made ready by a restore`;
+    if (step.do === 'BeginCutOver') {
+      if (operation !== undefined) return `${operation.kind} is in flight`;
+      if (restoring?.verified === undefined || restoring.failed !== undefined) return 'nothing was verified';
+      if (restoring.clusterID !== s.latch || !consent(restoring.restoreUID)) {
+        return `nobody consented to replacing the data of ${s.latch}`;
+      }
+      return volumes.some((volume) => isOwn(volume) && !volume.deleting) ? undefined : 'there is no restored data';
+    }
+    if (!replacing) {
+      return ['StopReplaced', 'NoteReached', 'StartRestored', 'CompleteRestoreInPlace'].includes(step.do)
+        ? 'nothing is being replaced'
+        : undefined;
+    }
+    if (!WHILE_REPLACING.includes(step.do)) return `${step.do} while the data is being replaced`;
+    const old = pods.find((pod) => !isOwn(pod));
+    switch (step.do) {
+      case 'StopReplaced': {
+        const restored = step.pods.find(isOwn);
+        return restored === undefined ? undefined : `${restored.name} is the restored member`;
+      }
+      case 'DeletePods': {
+        const other = step.pods.find((pod) => !isOwn(pod));
+        return other === undefined ? undefined : `${other.name} is not of the restore`;
+      }
+      case 'BringUp': {
+        const other = step.places.find((place) => incarnationName(place.member.name, place.incarnation) !== own);
+        if (other !== undefined) return `${other.member.name} is started beside it`;
+        return operation.step === 'starting' && old === undefined ? undefined : 'the replaced members are not gone';
+      }
+      case 'StartRestored':
+        return old === undefined ? undefined : `${old.name} is still there`;
+      case 'CompleteRestoreInPlace': {
+        if (operation.step !== 'starting' || old !== undefined) return 'the replaced members are not gone';
+        if (step.clusterID === s.latch) return `it would go on as ${s.latch}`;
+        const answers = pods.some(({ etcd }) => etcd.known && etcd.value.clusterId === step.clusterID);
+        if (!answers) return `nobody answers as ${step.clusterID}`;
+        const higher = volumes.find(
+          ({ clusterID, revisionFloor }) => clusterID === s.latch && (revisionFloor ?? 0n) >= step.revision,
+        );
+        return higher === undefined ? undefined : `${higher.name} has come to revision ${higher.revisionFloor}`;
+      }
+      default:
+        return undefined;
+    }
+  },
+};
+
 export const INVARIANTS: readonly Invariant[] = [
   dataBeforeWrites,
   quorumKept,
@@ -482,6 +568,7 @@ export const INVARIANTS: readonly Invariant[] = [
   dataReadable,
   recoveredWithConsent,
   passwordsKept,
+  replacedWithConsent,
 ];
 
 /** The first invariant that the step would break, with the particulars; undefined if it may be taken. */

@@ -6,6 +6,7 @@ import type { EtcdMemberSpec, EtcdMemberStatus } from '../../api/etcdmember.gen.
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import type { EtcdMemberStatus as EtcdAnswer, EtcdHashKv, EtcdMembership } from '../ports/etcd.ts';
 import type { SeenCertificate, Trust } from './certificates.ts';
+import type { SeenRestore } from './restores.ts';
 import type { KnownSnapshot } from './snapshots/known-snapshots.ts';
 import type { StoreLocation } from './snapshots/store-access.ts';
 
@@ -240,6 +241,8 @@ export type Observed = {
   /** The highest revision at which this process has seen a proven member, and when it last did. */
   readonly lastSeen?: { readonly clusterID: string; readonly revision: bigint; readonly at: Instant } | undefined;
   readonly patience?: Patience | undefined;
+  /** The EtcdRestores that name this cluster. */
+  readonly restores?: readonly SeenRestore[] | undefined;
   /** Image of this runtime, whose agent fills volumes; absent where nobody told. */
   readonly agentImage?: string | undefined;
 };

@@ -21,6 +21,7 @@ import { budget, dataLost, quorumLost, unknowns } from './rules/quorum.ts';
 import { recovery, retireLost } from './rules/recovery.ts';
 import { pause, revive } from './rules/restart.ts';
 import { restore } from './rules/restore.ts';
+import { prepareRestore, restoreInPlace } from './rules/restore-in-place.ts';
 import { grow, relabel, remake, roll, starting } from './rules/rollout.ts';
 import type { Rule } from './rules/rule.ts';
 import { space, spaceExhausted } from './rules/space.ts';
@@ -41,6 +42,7 @@ export const RULES: readonly Rule[] = [
   dismiss,
   release,
   record,
+  restoreInPlace,
   certificates,
   credentials,
   restore,
@@ -57,6 +59,7 @@ export const RULES: readonly Rule[] = [
   dataLost,
   quorumLost,
   unknowns,
+  prepareRestore,
   corrupt,
   space,
   strays,

@@ -530,9 +530,20 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   // As long as somebody survives there is a way out, and it is a person's to choose; every other trouble comes after it.
   const wayOut = decision.rule === 'recovery' || advice(s) !== undefined;
   const quorumLost = phase === 'QuorumLost' && step.do === 'Wait' && wayOut ? step : undefined;
+  // One sentence from the first to the last step of it, as of every change; where it hangs, that is said.
+  const replacing: { reason: Reason; message: string } | undefined =
+    inFlight?.kind !== 'RestoreInPlace'
+      ? undefined
+      : step.do === 'Wait' && step.reason !== 'Restoring'
+        ? { reason: step.reason, message: step.message }
+        : {
+            reason: 'Restoring',
+            message: `EtcdRestore ${s.quorum?.status.restoring?.restore ?? '?'} puts the data of a snapshot in the place of this cluster's; deleting it brings back the cluster's own`,
+          };
   const waiting: { reason: Reason; message: string } =
     asks ??
     fault ??
+    replacing ??
     quorumLost ??
     (decision.rule === 'certificates' && step.do === 'Wait' && !whole
       ? { reason: step.reason, message: step.message }
@@ -728,6 +739,8 @@ export const quorumStatus = (
     ...(learners === undefined ? {} : { learners }),
     ...(before.bootstrap === undefined ? {} : { bootstrap: before.bootstrap }),
     ...(before.restored === undefined ? {} : { restored: before.restored }),
+    ...(before.restoring === undefined ? {} : { restoring: before.restoring }),
+    ...(before.pastRestores === undefined ? {} : { pastRestores: before.pastRestores }),
     ...(before.operation === undefined ? {} : { operation: before.operation }),
     ...lossOf(s, rule),
     ...(before.recovered === undefined ? {} : { recovered: before.recovered }),

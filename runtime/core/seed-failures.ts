@@ -14,6 +14,9 @@ const SAID: Readonly<Record<string, Reason>> = {
   SnapshotTooNew: 'SnapshotTooNew',
   SnapshotKeyMissing: 'SnapshotKeyMissing',
   SnapshotKeyUnusable: 'SnapshotKeyUnusable',
+  SnapshotNotOpened: 'SnapshotNotOpened',
+  AuthCredentialsRejected: 'AuthCredentialsRejected',
+  AuthRequiredNotConfigured: 'AuthRequiredNotConfigured',
   VolumeTooSmall: 'VolumeFull',
 };
 

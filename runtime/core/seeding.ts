@@ -45,6 +45,8 @@ export type SeedSource =
   | {
       readonly from: 'snapshot';
       readonly location: StoreLocation;
+      /** Whether etcd opens the data as it was, before it is restored under the new identity, and what it finds is compared. */
+      readonly opened?: true | undefined;
       /** Of the stored bytes, where somebody recorded it beside the manifest that lies with them. */
       readonly sha256?: string | undefined;
     };
@@ -90,10 +92,15 @@ type Filled = { readonly steps: readonly Container[]; readonly volumes: readonly
 
 const DATA = { name: DATA_VOLUME, mountPath: DATA_MOUNT };
 
+const rootLogin = (credentials: string): NonNullable<Container['env']> => [
+  { name: 'ETCD_USERNAME', value: 'root' },
+  { name: 'ETCD_PASSWORD', valueFrom: { secretKeyRef: { name: credentials, key: 'password' } } },
+];
+
 const fromSurvivor = (
   { spec, credentials }: Seeding,
   source: Extract<SeedSource, { from: 'survivor' }>,
-  { agent, server }: { readonly agent: Agent; readonly server: Server },
+  { agent, server }: Builders,
 ): Filled => {
   // The mount, not the claim: a volume attached read-only cannot replay the journal of its file system.
   const old = { name: SOURCE_VOLUME, mountPath: SOURCE_MOUNT, readOnly: true };
@@ -120,36 +127,75 @@ const fromSurvivor = (
         ]),
         restartPolicy: 'Always',
       },
-      credentials === undefined
-        ? save
-        : {
-            ...save,
-            env: [
-              { name: 'ETCD_USERNAME', value: 'root' },
-              { name: 'ETCD_PASSWORD', valueFrom: { secretKeyRef: { name: credentials, key: 'password' } } },
-            ],
-          },
+      credentials === undefined ? save : { ...save, env: rootLogin(credentials) },
     ],
     volumes: [{ name: SOURCE_VOLUME, persistentVolumeClaim: { claimName: source.volume } }],
   };
 };
 
+/**
+ * The data as it was, under a name that is nobody's: with the revisions of the snapshot, so that what etcd says of them can be
+ * compared with what it said when the snapshot was taken.
+ */
+const openedData = (
+  { spec, credentials }: Pick<Seeding, 'spec'> & Partial<Pick<Seeding, 'credentials'>>,
+  { agent, server }: Builders,
+): readonly Container[] => {
+  const quota = spec.options?.quotaBackendBytes;
+  return [
+    server('unpack', [
+      '/usr/local/bin/etcdutl',
+      'snapshot',
+      'restore',
+      `${WORK}/snapshot.db`,
+      `--data-dir=${WORK}/opened`,
+      '--name=opened',
+      `--initial-cluster=opened=${LOCAL_PEER}`,
+      `--initial-advertise-peer-urls=${LOCAL_PEER}`,
+    ]),
+    {
+      ...server('opened', [
+        '/usr/local/bin/etcd',
+        '--name=opened',
+        `--data-dir=${WORK}/opened`,
+        `--listen-client-urls=${LOCAL_CLIENT}`,
+        `--advertise-client-urls=${LOCAL_CLIENT}`,
+        `--listen-peer-urls=${LOCAL_PEER}`,
+        `--initial-advertise-peer-urls=${LOCAL_PEER}`,
+        `--initial-cluster=opened=${LOCAL_PEER}`,
+        ...(quota === undefined ? [] : [`--quota-backend-bytes=${quota}`]),
+      ]),
+      restartPolicy: 'Always',
+    },
+    {
+      ...agent('check', ['--endpoint', LOCAL_CLIENT, '--work', WORK], [DATA]),
+      ...(credentials === undefined ? {} : { env: rootLogin(credentials) }),
+    },
+  ];
+};
+
 const fromSnapshot = (
-  { spec }: Pick<Seeding, 'spec'>,
+  of: Pick<Seeding, 'spec'> & Partial<Pick<Seeding, 'credentials'>>,
   source: Extract<SeedSource, { from: 'snapshot' }>,
-  { agent }: { readonly agent: Agent },
+  { agent, server }: Builders,
   work: string = WORK,
   on: VolumeMount = DATA,
 ): Filled => {
   const store = storeAccess(source.location, true);
-  const { location, sha256 } = source;
-  const order = { source: location, version: spec.version, ...(sha256 === undefined ? {} : { sha256 }) };
+  const { location, opened, sha256 } = source;
+  const order = {
+    source: location,
+    version: of.spec.version,
+    ...(opened === undefined ? {} : { opened }),
+    ...(sha256 === undefined ? {} : { sha256 }),
+  };
   return {
     steps: [
       {
         ...agent('fetch', ['--work', work], [on, ...store.mounts]),
         env: [{ name: RESTORE_ORDER, value: JSON.stringify(order) }, ...store.env],
       },
+      ...(opened === true ? openedData(of, { agent, server }) : []),
     ],
     volumes: store.volumes,
   };
@@ -216,7 +262,9 @@ export const seedPod = (of: Seeding): Pod => {
   const { agent, server } = builders(of, AGENT_RESOURCES);
   const account = source.from === 'snapshot' ? source.location.s3?.serviceAccountName : undefined;
   const filled =
-    source.from === 'survivor' ? fromSurvivor(of, source, { agent, server }) : fromSnapshot(of, source, { agent });
+    source.from === 'survivor'
+      ? fromSurvivor(of, source, { agent, server })
+      : fromSnapshot(of, source, { agent, server });
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -285,7 +333,7 @@ export const memoryFill = (
   const etcd = spec.template.spec.containers.find(({ name }) => name === CONTAINER);
   // What a step writes into memory counts as its own.
   const { agent, server } = builders(of, etcd?.resources ?? AGENT_RESOURCES);
-  const fetched = fromSnapshot(of, { from: 'snapshot', location, sha256 }, { agent }, MEMORY_WORK, work);
+  const fetched = fromSnapshot(of, { from: 'snapshot', location, sha256 }, { agent, server }, MEMORY_WORK, work);
   const to = `${DATA_MOUNT}/${incarnationName(member, token)}`;
   return {
     steps: [
@@ -306,7 +354,18 @@ export type SeedReport = {
   readonly snapshotBytes: number;
   /** RFC 3339, of a stored snapshot. */
   readonly takenAt?: string;
+  /** Only where etcd has opened the data. */
+  readonly opened?:
+    | {
+        readonly keys: bigint;
+        readonly etcdVersion: string | undefined;
+        readonly clusterID: string | undefined;
+        readonly hash: string | undefined;
+      }
+    | undefined;
 };
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /** Undefined where these are not the words of an agent that has done its work. */
 export const seedReport = (message: string): SeedReport | undefined => {
@@ -317,12 +376,22 @@ export const seedReport = (message: string): SeedReport | undefined => {
     return undefined;
   }
   if (typeof said !== 'object' || said === null) return undefined;
-  const { revision, sha256, snapshotBytes, takenAt } = said as Record<string, unknown>;
+  const { revision, sha256, snapshotBytes, takenAt, keys, version, clusterID, hash } = said as Record<string, unknown>;
+  const opened =
+    typeof keys === 'string' && /^\d+$/.test(keys)
+      ? { keys: BigInt(keys), etcdVersion: textOf(version), clusterID: textOf(clusterID), hash: textOf(hash) }
+      : undefined;
   return typeof revision === 'string' &&
     /^\d+$/.test(revision) &&
     typeof sha256 === 'string' &&
     /^[0-9a-f]{64}$/.test(sha256) &&
     typeof snapshotBytes === 'number'
-    ? { revision: BigInt(revision), sha256, snapshotBytes, ...(typeof takenAt === 'string' ? { takenAt } : {}) }
+    ? {
+        revision: BigInt(revision),
+        sha256,
+        snapshotBytes,
+        ...(typeof takenAt === 'string' ? { takenAt } : {}),
+        ...(opened === undefined ? {} : { opened }),
+      }
     : undefined;
 };

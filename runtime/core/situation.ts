@@ -43,6 +43,8 @@ export type Slot = {
   readonly strayVolumes: readonly SeenVolume[];
   /** Volumes of a cluster that was given up in a recovery. They are no part of the member any more. */
   readonly lostVolumes: readonly SeenVolume[];
+  /** What an EtcdRestore makes ready beside the member, which runs on as if nothing were there. */
+  readonly prepared: { readonly pods: readonly SeenPod[]; readonly volumes: readonly SeenVolume[] };
 };
 
 export type Situation = {
@@ -127,6 +129,9 @@ const incarnationOf = (seen: Observed, member: SeenMember, latch: string | undef
   if ((operation?.kind === 'AddMember' || operation?.kind === 'Restore') && operation.target === member.name) {
     return operation.incarnation;
   }
+  if (operation?.kind === 'RestoreInPlace' && operation.step === 'starting' && operation.target === member.name) {
+    return operation.incarnation;
+  }
   if (operation?.kind === 'RecoverQuorum' && operation.target === member.name) {
     return isReplaced(operation) ? operation.incarnation : replacedIncarnation(operation);
   }
@@ -200,15 +205,37 @@ const identityOf = (
 const isLost = (seen: Observed, { status }: SeenMember, volume: SeenVolume, latch: string | undefined): boolean => {
   const { clusterID } = volume;
   if (latch === undefined || clusterID === undefined || clusterID === latch) return false;
-  const recovered = seen.quorum?.status.recovered ?? [];
+  const { recovered = [], pastRestores = [] } = seen.quorum?.status ?? {};
   return (
-    recovered.some(({ lostClusterID }) => lostClusterID === clusterID) || status.incarnation !== volume.incarnation
+    [...recovered, ...pastRestores.filter(({ outcome }) => outcome === 'Complete')].some(
+      ({ lostClusterID }) => lostClusterID === clusterID,
+    ) || status.incarnation !== volume.incarnation
   );
+};
+
+/** Until the restored data takes over, what was made for it is no part of the slot that it stands in. */
+const preparedIn = (seen: Observed, { name, pods, volumes }: SeenMember): Slot['prepared'] => {
+  const { restoring, operation } = seen.quorum?.status ?? {};
+  const takenOver = operation?.kind === 'RestoreInPlace' && operation.step === 'starting';
+  if (restoring?.target !== name || takenOver) return { pods: [], volumes: [] };
+  const own = incarnationName(name, restoring.incarnation);
+  return {
+    pods: pods.filter((pod) => pod.name === own || pod.name === `${own}-seed`),
+    volumes: volumes.filter((volume) => volume.name === own),
+  };
 };
 
 const slotOf = (seen: Observed, whole: SeenMember, latch: string | undefined): Slot => {
   const lostVolumes = whole.volumes.filter((volume) => isLost(seen, whole, volume, latch));
-  const member = lostVolumes.length === 0 ? whole : { ...whole, volumes: without(whole.volumes, lostVolumes) };
+  const prepared = preparedIn(seen, whole);
+  const member =
+    lostVolumes.length + prepared.pods.length + prepared.volumes.length === 0
+      ? whole
+      : {
+          ...whole,
+          pods: without(whole.pods, prepared.pods),
+          volumes: without(whole.volumes, [...lostVolumes, ...prepared.volumes]),
+        };
   const incarnation = incarnationOf(seen, member, latch);
   const mine = <T extends { readonly incarnation: string }>(things: readonly T[]): T | undefined =>
     things.find((thing) => thing.incarnation === incarnation);
@@ -252,6 +279,7 @@ const slotOf = (seen: Observed, whole: SeenMember, latch: string | undefined): S
     strayPods: strays(member.pods),
     strayVolumes: strays(member.volumes),
     lostVolumes,
+    prepared,
   };
 };
 

@@ -32,6 +32,17 @@ export type Placement = {
   readonly fill?: MemoryFill;
 };
 
+/** What the agent found when etcd had opened the restored data. */
+export type VerifiedData = {
+  readonly revision: bigint;
+  readonly keys: bigint;
+  readonly sha256: string;
+  readonly sizeBytes: number;
+  readonly etcdVersion: string | undefined;
+  readonly clusterID: string | undefined;
+  readonly hash: string | undefined;
+};
+
 export type OperationKind =
   | 'AddMember'
   | 'RemoveMember'
@@ -39,7 +50,9 @@ export type OperationKind =
   /** Of a member without a slot; the target is the name of its incarnation. */
   | 'RemoveOrphan'
   | 'RecoverQuorum'
-  | 'Restore';
+  | 'Restore'
+  /** From the moment at which clients are shut out; what comes before is no change of the cluster. */
+  | 'RestoreInPlace';
 
 /** Written before the first membership call, with a resource-version check. The token of a new member is drawn here. */
 export type BeginOperation = {
@@ -251,6 +264,50 @@ export type Step =
       readonly pods: readonly ObjectName[];
       readonly volumes: readonly ObjectName[];
       readonly done: boolean;
+    }
+
+  /** Written before anything is made, with a resource-version check; the token of the new incarnation is drawn here. */
+  | {
+      readonly do: 'BeginRestoreInPlace';
+      readonly restore: ObjectName;
+      readonly target: string;
+      readonly uri: string;
+      readonly clusterID: string;
+      readonly bump: bigint;
+    }
+  /** References, then a volume beside the member's own, then the Pod that fills and opens it; names are fixed, so repeats collide. */
+  | {
+      readonly do: 'PrepareRestore';
+      readonly member: ObjectName;
+      readonly present: string | undefined;
+      readonly incarnation: string;
+      readonly location: StoreLocation;
+      readonly sha256: string | undefined;
+      readonly clusterToken: string;
+      readonly bump: bigint;
+    }
+  /** One status write: what was found in the restored data. The cluster has not been touched. */
+  | { readonly do: 'RecordVerified'; readonly verified: VerifiedData }
+  /** One status write, after one more look past every cache for the EtcdRestore: from here on clients are shut out. */
+  | { readonly do: 'BeginCutOver'; readonly target: string; readonly incarnation: string }
+  /** Ends Pods of the cluster that is replaced, gracefully; their volumes stay. */
+  | { readonly do: 'StopReplaced'; readonly why: string; readonly pods: readonly ObjectName[] }
+  /** One status write: how far the data had come that is replaced, when nobody could write any more. */
+  | { readonly do: 'NoteReached'; readonly revision: bigint }
+  /** One status write, after every Pod was looked for once more, past every cache. */
+  | { readonly do: 'StartRestored' }
+  /** One status write: the new cluster ID, what was replaced by what, and no operation any more. */
+  | { readonly do: 'CompleteRestoreInPlace'; readonly clusterID: string; readonly revision: bigint }
+  /** Takes away what the restore made, Pods first, and ends its record once nothing is left. Nothing else is touched. */
+  | {
+      readonly do: 'GiveUpRestore';
+      readonly reason: Reason;
+      readonly why: string;
+      readonly pods: readonly ObjectName[];
+      readonly volumes: readonly ObjectName[];
+      readonly done: boolean;
+      /** Because the EtcdRestore is gone, which is made sure of past every cache. */
+      readonly unwanted: boolean;
     }
 
   /** Deletes volumes of a lost cluster, or releases them where the claim says Retain, once all members agree on their data. */

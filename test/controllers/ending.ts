@@ -82,7 +82,7 @@ export const endingOf = async (stage: Stage): Promise<Ending> => {
         claim: volume.metadata.annotations?.[ANNOTATIONS.clusterUID] === claim?.metadata.uid,
         kept: volume.metadata.labels?.[LABELS.retained],
       }))
-      .toSorted((a, b) => (a.slot < b.slot ? -1 : 1)),
+      .toSorted((a, b) => (`${a.slot} ${a.sameID}` < `${b.slot} ${b.sameID}` ? -1 : 1)),
     budget:
       budget === undefined
         ? undefined
@@ -109,6 +109,8 @@ export const assertSound = (stage: Stage): void => {
   );
   for (const { metadata } of stage.volumes) {
     if (metadata.labels?.[LABELS.retained] !== undefined) continue;
+    const replaced = metadata.annotations?.[ANNOTATIONS.clusterID];
+    if (replaced !== undefined && stage.restores.some(({ spec }) => spec.clusterID === replaced)) continue;
     const paused = stage.quorum?.spec.replicas === 0;
     const failed = stage.members.some(({ status }) => status?.phase === 'Failed' && status.pvcName === metadata.name);
     assert.ok(paused || failed || bound.includes(metadata.name), `the volume ${metadata.name} belongs to a Pod`);

@@ -8,7 +8,6 @@ import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { restartHash, templateHash } from '../../runtime/controllers/observe.ts';
 import { createPasses } from '../../runtime/controllers/pass.ts';
 import { scheduleKind } from '../../runtime/controllers/schedules.ts';
-import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import type { EtcdClients, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
@@ -117,7 +116,8 @@ test('five hundred settled clusters are looked at without a write', async (t) =>
     volumes: watch(resources.persistentvolumeclaims, LABELS.member),
     budgets: watch(resources.poddisruptionbudgets, LABELS.cluster),
     nodes: watch(resources.nodes),
-    snapshots: watch(snapshotKind),
+    restores: watch(resources.etcdrestores),
+    snapshots: watch(resources.etcdsnapshots),
     schedules: watch(scheduleKind),
   };
   const watches = Object.values(caches) as readonly { synced: Promise<void>; stop(): Promise<void> }[];

@@ -9,12 +9,15 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdCluster } from '../../api/etcdcluster.gen.ts';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
-import { ANNOTATIONS, hasPeerURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import type { EtcdRestore } from '../../api/etcdrestore.gen.ts';
+import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
+import { ANNOTATIONS, API_VERSION, hasPeerURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { createNamedSecrets } from '../../runtime/adapters/kube/named-secrets.ts';
 import { startWatchCache, type WatchCache } from '../../runtime/adapters/kube/watch-cache.ts';
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
 import { createPasses, type PassResult } from '../../runtime/controllers/pass.ts';
+import { passOverRestore, restoreKind } from '../../runtime/controllers/restores.ts';
 import { scheduleKind } from '../../runtime/controllers/schedules.ts';
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
@@ -120,6 +123,7 @@ export type Stage = {
   readonly pods: readonly Stored<Pod>[];
   readonly volumes: readonly Stored<PersistentVolumeClaim>[];
   readonly budget: Stored<PodDisruptionBudget> | undefined;
+  readonly restores: readonly Stored<EtcdRestore>[];
   member(ordinal: number): Stored<EtcdMember>;
   podOf(ordinal: number): Stored<Pod>;
   leader(): number;
@@ -129,6 +133,8 @@ export type Stage = {
   read(key: string): Promise<string | undefined>;
   /** A cluster that the story brings in itself. */
   stranger(clusterID: string): void;
+  /** Asks for the data of what the kubelets find in the store under `key`. */
+  restore(name: string, key: string, clusterID?: string): void;
   close(): void;
 };
 
@@ -138,6 +144,9 @@ const indexByLabel = ({ metadata }: Stored<KubeObject>): string | undefined => {
     ? undefined
     : clusterKey({ namespace: metadata.namespace, name });
 };
+
+const referredKey = ({ metadata, spec }: Stored<KubeObject & { spec: { clusterRef: { name: string } } }>): string =>
+  clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name });
 
 /** Timers of the event loop do not move the stage's clock; this lets whatever waits for promises go on. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -267,8 +276,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       const uid = pod.metadata.ownerReferences?.[0]?.uid ?? '';
       led.add(`${uid} ${status.clusterId}`);
       if (pod.metadata.labels?.[LABELS.role] !== ROLE_VOTER) continue;
-      const recovered = stage.quorum?.status?.recovered?.some(({ clusterID }) => clusterID === status.clusterId);
-      const before = (recovered ? undefined : served.get(uid)) ?? status.clusterId;
+      const { recovered = [], pastRestores = [] } = stage.quorum?.status ?? {};
+      const replaced = [...recovered, ...pastRestores].some(({ clusterID }) => clusterID === status.clusterId);
+      const before = (replaced ? undefined : served.get(uid)) ?? status.clusterId;
       served.set(uid, before);
       if (before !== status.clusterId) wrongs.push(`clients of cluster ${before} are sent to ${status.clusterId}`);
     }
@@ -386,12 +396,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       volumes: watch(resources.persistentvolumeclaims, indexByLabel, `${LABELS.cluster},${LABELS.member}`),
       budgets: watch(resources.poddisruptionbudgets, indexByLabel, LABELS.cluster),
       nodes: watch(resources.nodes, () => undefined),
-      snapshots: watch(snapshotKind, ({ metadata, spec }) =>
-        clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
-      ),
-      schedules: watch(scheduleKind, ({ metadata, spec }) =>
-        clusterKey({ namespace: metadata.namespace ?? '', name: spec.clusterRef.name }),
-      ),
+      restores: watch<EtcdRestore>(restoreKind, referredKey),
+      snapshots: watch<EtcdSnapshot>(snapshotKind, referredKey),
+      schedules: watch(scheduleKind, referredKey),
     };
     const all = Object.values(caches) as readonly Pick<WatchCache<KubeObject>, 'onChange' | 'synced' | 'stop'>[];
     await Promise.all(all.map(({ synced }) => synced));
@@ -468,6 +475,12 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
         const words = 'message' in decision.step ? ` (${decision.step.message})` : '';
         diary.push(`${clock.elapsed()} ${decision.rule} → ${decision.step.do}${words}: ${outcome} ${decision.sketch}`);
         if (outcome === 'vetoed') wrongs.push(`vetoed: ${JSON.stringify(diary.at(-1))}`);
+        for (const { metadata } of caches.restores.list()) {
+          if (dead) return undefined;
+          const told = passOverRestore(world, NAMESPACE, metadata.name, new AbortController().signal);
+          const againMs = await Promise.race([told, died.promise]);
+          if (againMs !== undefined) enqueue(againMs);
+        }
         return result;
       },
       get died() {
@@ -638,6 +651,9 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     get budget() {
       return get(resources.poddisruptionbudgets, CLUSTER);
     },
+    get restores() {
+      return list(restoreKind);
+    },
     member: (ordinal) => {
       const found = get(resources.etcdmembers, `${CLUSTER}-${ordinal}`);
       assert.ok(found, `EtcdMember ${CLUSTER}-${ordinal} exists`);
@@ -666,6 +682,16 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
       assert.ok(url, 'somebody serves');
       const found = await etcd.clients.dial(at(url)).get(key);
       return found === undefined ? undefined : Buffer.from(found.value).toString();
+    },
+    restore: (name, key, clusterID = stage.quorum?.status?.clusterID ?? '') => {
+      const spec: EtcdRestore['spec'] = {
+        clusterRef: { name: CLUSTER },
+        source: { pvc: { claimName: 'backups', subPath: key } },
+        clusterID,
+        acceptDataLoss: true,
+      };
+      const object = { apiVersion: API_VERSION, kind: 'EtcdRestore', metadata: { name, namespace: NAMESPACE }, spec };
+      store.create(restoreKind, object as unknown as Obj, 'user');
     },
     stranger: (clusterID) => {
       strangers.add(clusterID);

@@ -10,6 +10,7 @@ import { caStories } from './ca-stories.ts';
 import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
 import { recoveryStories } from './recovery-stories.ts';
+import { restoreStories } from './restore-stories.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import { tlsStories } from './tls-stories.ts';
 
@@ -751,6 +752,7 @@ export const stories: readonly Story[] = [
   },
   ...nodeStories,
   ...recoveryStories,
+  ...restoreStories,
   {
     name: 'repairs nothing and deletes nothing while the claims are not served yet',
     before: (stage) => formed(stage, {}),

@@ -102,6 +102,8 @@ export type FakeEtcd = {
   copyDisk(from: string, to: string): void;
   /** etcdutl's restore of a snapshot of `from`: a cluster of one on `to`. Returns the source's revision, if there is data. */
   restore(restored: FakeRestore): bigint | undefined;
+  /** Keys in the data of this directory. */
+  keysOn(from: FakeRestore['from']): bigint;
   /** Only members of one group hear each other; members in no group are a group together. By client URL. */
   partition(...groups: readonly (readonly string[])[]): void;
   heal(): void;
@@ -641,6 +643,13 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
     return entry?.value === undefined ? undefined : entry;
   };
 
+  const countKeys = (state: State | undefined): bigint =>
+    state === undefined
+      ? 0n
+      : BigInt(
+          [...new Set(state.history.map(({ key }) => key))].filter((key) => latest(state, key) !== undefined).length,
+        );
+
   const statusOf = (process: Process & { data: Data }): EtcdMemberStatus => {
     const { cluster, memberId, applied } = process.data;
     const leader = leaderSeenBy(process);
@@ -1171,6 +1180,10 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       };
       disk.set(to.directory, data);
       return applied.revision;
+    },
+    keysOn: ({ disk, directory }) => {
+      const there = disks.get(disk);
+      return countKeys((directory === undefined ? there?.values().next().value : there?.get(directory))?.applied);
     },
     partition: (...parts) => {
       groups.clear();

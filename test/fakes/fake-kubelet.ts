@@ -52,6 +52,8 @@ export type FakeKubelet = {
   refuse(pattern: RegExp | undefined): void;
   /** Volumes whose name matches are not bound. */
   starve(pattern: RegExp | undefined): void;
+  /** Whoever fetches what lies there ends with these words. */
+  spoil(uri: string, words: string): void;
   nodeOf(pod: string): string;
   clientURL(pod: string): string;
   /** The certificate that is shown at this address, as PEM. */
@@ -91,6 +93,8 @@ export type FakeKubeletOptions = {
   readonly nodes?: readonly string[];
 };
 
+type StoreOrder = { readonly source: StoreLocation; readonly opened?: boolean };
+
 const MANAGER = 'kubelet';
 /** Within which a kubelet brings a changed Secret to a Pod by itself. */
 const LOOK_MS = 60_000;
@@ -106,6 +110,7 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
   /** When the Pods of a lost node are dealt with. */
   const evictions = new Map<string, { readonly at: number; readonly force: boolean }>();
   const kept = new Map<string, Kept>();
+  const spoiled = new Map<string, string>();
   const starts: { pod: string; state: string; ran: boolean }[] = [];
   let placed = 0;
   let refused: RegExp | undefined;
@@ -300,12 +305,12 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     };
   };
 
-  /** In the fake etcd a stored snapshot is a disk of its own, named by its place. */
-  const orderedSnapshot = ({ spec }: Stored<Pod>): string | undefined => {
+  /** What a seeding Pod is to fetch. In the fake etcd a stored snapshot is a disk of its own, named by its place. */
+  const orderOf = ({ spec }: Stored<Pod>): StoreOrder | undefined => {
     const order = spec?.initContainers
       ?.flatMap(({ env = [] }) => env)
       .find(({ name }) => name === RESTORE_ORDER)?.value;
-    return order === undefined ? undefined : locationName((JSON.parse(order) as { source: StoreLocation }).source);
+    return order === undefined ? undefined : (JSON.parse(order) as StoreOrder);
   };
 
   const certificatesOf = (pod: Stored<Pod>): ReadonlyMap<string, string | undefined> =>
@@ -332,20 +337,23 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     return true;
   };
 
+  /** Where what a Pod restores comes from. */
+  const originOf = (pod: Stored<Pod>): { readonly disk: string; readonly directory?: string } => {
+    const { namespace } = pod.metadata;
+    const order = orderOf(pod);
+    if (order !== undefined) return { disk: locationName(order.source) };
+    const source = pod.spec?.volumes?.find(({ name }) => name === 'source')?.persistentVolumeClaim?.claimName ?? '';
+    const survivor = store.get({ resource: resources.persistentvolumeclaims, namespace, name: source });
+    return { disk: survivor?.metadata.uid ?? '', directory: `${DATA_MOUNT}/${source}` };
+  };
+
   /** What a Pod's own steps restore onto its disk; the revision of their source, if there is data. */
   const restoreInto = (pod: Stored<Pod>, disk: string): bigint | undefined => {
     const words = pod.spec?.initContainers?.find(({ name }) => name === 'restore')?.command ?? [];
     const flag = (name: string): string =>
       words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? '';
-    const { namespace } = pod.metadata;
-    const source = pod.spec?.volumes?.find(({ name }) => name === 'source')?.persistentVolumeClaim?.claimName ?? '';
-    const survivor = store.get({ resource: resources.persistentvolumeclaims, namespace, name: source });
-    const stored = orderedSnapshot(pod);
     return options.etcdOf(pod).restore({
-      from:
-        stored === undefined
-          ? { disk: survivor?.metadata.uid ?? '', directory: `${DATA_MOUNT}/${source}` }
-          : { disk: stored },
+      from: originOf(pod),
       to: { disk, directory: `${DATA_MOUNT}/${flag('name')}` },
       name: flag('name'),
       peerURL: flag('initial-advertise-peer-urls'),
@@ -359,10 +367,33 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     if (own.starts > 0) return;
     own.starts = 1;
     own.restartAt = undefined;
+    const order = orderOf(pod);
+    const fault = order === undefined ? undefined : spoiled.get(locationName(order.source));
+    if (fault !== undefined) {
+      setStatus(pod, {
+        phase: 'Failed',
+        initContainerStatuses: [
+          {
+            name: 'fetch',
+            image: '',
+            imageID: '',
+            ready: false,
+            restartCount: 0,
+            state: { terminated: { exitCode: 1, message: fault } },
+          },
+        ],
+      });
+      return;
+    }
     const revision = restoreInto(pod, own.disk);
     const done = revision !== undefined;
     const message = done
-      ? JSON.stringify({ revision: String(revision), sha256: '0'.repeat(64), snapshotBytes: 1 })
+      ? JSON.stringify({
+          revision: String(revision),
+          sha256: '0'.repeat(64),
+          snapshotBytes: 1,
+          ...(order?.opened === true ? { keys: String(options.etcdOf(pod).keysOn(originOf(pod))) } : {}),
+        })
       : 'no database of etcd';
     setStatus(pod, {
       phase: done ? 'Succeeded' : 'Failed',
@@ -533,6 +564,9 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     },
     starve: (pattern) => {
       starved = pattern;
+    },
+    spoil: (uri, words) => {
+      spoiled.set(uri, words);
     },
     nodeOf: (pod) => byName(pod).own.node,
     clientURL: (pod) => {

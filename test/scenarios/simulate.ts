@@ -1466,6 +1466,16 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
         yield;
       }
       return undefined;
+    case 'BeginRestoreInPlace':
+    case 'PrepareRestore':
+    case 'RecordVerified':
+    case 'BeginCutOver':
+    case 'StopReplaced':
+    case 'NoteReached':
+    case 'StartRestored':
+    case 'CompleteRestoreInPlace':
+    case 'GiveUpRestore':
+      throw new Violation(`${step.do}: nobody restores in this world; that is told in test/controllers`);
     case 'GrowVolumes':
       return undefined;
     case 'LetGo':

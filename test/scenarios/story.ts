@@ -161,6 +161,24 @@ export const told = (step: Step): string => {
       return `CompleteRestore as ${step.clusterID} at ${step.revision}`;
     case 'AbandonRestore':
       return `AbandonRestore ${names([...step.pods, ...step.volumes])}${step.done ? 'nothing is left' : ''}: ${step.why}`;
+    case 'BeginRestoreInPlace':
+      return `BeginRestoreInPlace of ${step.uri} beside ${step.target}`;
+    case 'PrepareRestore':
+      return `PrepareRestore ${step.member.name}-${step.incarnation}`;
+    case 'RecordVerified':
+      return `RecordVerified ${step.verified.keys} keys at revision ${step.verified.revision}`;
+    case 'BeginCutOver':
+      return `BeginCutOver to ${step.target}-${step.incarnation}`;
+    case 'StopReplaced':
+      return `StopReplaced ${names(step.pods)}`;
+    case 'NoteReached':
+      return `NoteReached ${step.revision}`;
+    case 'StartRestored':
+      return step.do;
+    case 'CompleteRestoreInPlace':
+      return `CompleteRestoreInPlace as ${step.clusterID} at ${step.revision}`;
+    case 'GiveUpRestore':
+      return `GiveUpRestore ${names([...step.pods, ...step.volumes])}${step.done ? 'nothing is left' : ''}: ${step.why}`;
     case 'RetireLost':
       return `RetireLost ${names(step.volumes)}`;
     case 'UpdatePeer':

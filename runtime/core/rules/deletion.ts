@@ -16,8 +16,9 @@ const abandoned = (s: Situation, { pods, volumes }: SeenMember): readonly Object
   return [...lost, ...volumes.filter(({ deleting, name }) => deleting && lost.some((pod) => pod.name === name))];
 };
 
-const isOver = (s: Situation, { member, lostVolumes }: Slot): boolean =>
-  abandoned(s, member).length === member.pods.length + member.volumes.length && lostVolumes.length === 0;
+const isOver = (s: Situation, { member, lostVolumes, prepared }: Slot): boolean =>
+  abandoned(s, member).length === member.pods.length + member.volumes.length &&
+  lostVolumes.length + prepared.pods.length + prepared.volumes.length === 0;
 
 const released = (s: Situation, member: SeenMember): ObjectName & { readonly behind: readonly string[] } => ({
   ...named(member),
@@ -25,15 +26,21 @@ const released = (s: Situation, member: SeenMember): ObjectName & { readonly beh
 });
 
 /** Those of a lost cluster too: they stay until a recovered one is whole, and this one will not be any more. */
-const volumesOf = ({ member, lostVolumes }: Slot) => [...member.volumes, ...lostVolumes];
+const volumesOf = ({ member, lostVolumes, prepared }: Slot) => [...member.volumes, ...lostVolumes, ...prepared.volumes];
+
+const podsOf = ({ member, prepared }: Slot) => [...member.pods, ...prepared.pods];
 
 const teardown = (s: Situation, slots: readonly Slot[], why: string): Step => {
   const { budget } = s.seen;
   const step = {
-    pods: slots.flatMap(({ member }) => member.pods.filter((pod) => !pod.deleting).map(named)),
+    pods: slots.flatMap((slot) =>
+      podsOf(slot)
+        .filter((pod) => !pod.deleting)
+        .map(named),
+    ),
     // A volume goes only when no Pod of its slot is left that could still write to it.
     volumes: slots
-      .filter(({ member }) => member.pods.every((pod) => isAbandoned(s, pod)))
+      .filter((slot) => podsOf(slot).every((pod) => isAbandoned(s, pod)))
       .flatMap((slot) =>
         volumesOf(slot)
           .filter((volume) => !volume.deleting)

@@ -9,6 +9,7 @@ import { incarnationName } from '../../../api/names.ts';
 import { isSame } from '../consent.ts';
 import type { SeenPod } from '../observed.ts';
 import { lossSentence } from '../recovery-record.ts';
+import { isKept } from '../restores.ts';
 import { bumpOver, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { StoreLocation } from '../snapshots/store-access.ts';
@@ -226,7 +227,7 @@ export const retireLost: Rule = {
     if (s.latch === undefined || quorum === undefined || quorum.status.operation !== undefined) return undefined;
     const volumes = s.slots.flatMap(({ lostVolumes, member }) =>
       lostVolumes
-        .filter(({ deleting }) => !deleting)
+        .filter(({ deleting, clusterID }) => !deleting && !isKept(seen, clusterID))
         .map((volume) => ({ ...named(volume), retain: member.spec.storage.retention === 'Retain' })),
     );
     if (volumes.length === 0 || !seen.membership.known || held.length === 0) return undefined;

@@ -1,0 +1,116 @@
+/** `agent check`: whether the data that etcd has opened is what the snapshot's manifest promises. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
+import { type Fetched, Unrestorable } from './fetch-snapshot.ts';
+
+export type Opened = {
+  /** Decimal, as etcd says; the manifest's may be lower, since what was written while it was taken may be in it. */
+  readonly revision: string;
+  readonly keys: string;
+  /** etcd's, where it was compared with the manifest's. */
+  readonly hash?: string;
+};
+
+const ASK_AGAIN_MS = 500;
+/** A restored database has no log to replay; one of some gibibytes is read once. */
+const ANSWER_WITHIN_MS = 300_000;
+
+/** History may have been compacted between the promise and the stream: then there is nothing to compare. */
+const unlessCompacted = (error: unknown): undefined => {
+  if (error instanceof EtcdFault && error.reason === 'Compacted') return undefined;
+  throw error;
+};
+
+const minorOf = (version: string | undefined): string | undefined => version?.split('.').slice(0, 2).join('.');
+
+export type CheckWith = {
+  /** As nobody; then, where that is refused, as root. */
+  readonly client: EtcdMemberClient;
+  readonly root: EtcdMemberClient | undefined;
+  readonly withinMs?: number;
+};
+
+const asRoot = async ({ root }: CheckWith): Promise<EtcdMemberClient> => {
+  if (root === undefined) {
+    throw new Unrestorable(
+      'AuthRequiredNotConfigured',
+      'the data asks for passwords: set spec.auth of the EtcdCluster, with the password that root had when the snapshot was taken',
+    );
+  }
+  try {
+    await root.get('/');
+    return root;
+  } catch (error) {
+    if (!(error instanceof EtcdFault && (error.reason === 'InvalidAuth' || error.reason === 'PermissionDenied'))) {
+      throw error;
+    }
+    throw new Unrestorable(
+      'AuthCredentialsRejected',
+      "when the snapshot was taken, root had another password than the cluster's Secret has now, so that nobody could log in after a restore: put that one into the Secret, wait until the cluster has taken it, then restore",
+    );
+  }
+};
+
+/** The one of both that is let in, once etcd answers: it reads as soon as it leads itself. */
+const letIn = async (by: CheckWith): Promise<EtcdMemberClient> => {
+  const end = performance.now() + (by.withinMs ?? ANSWER_WITHIN_MS);
+  for (;;) {
+    try {
+      await by.client.get('/');
+      return by.client;
+    } catch (error) {
+      if (!(error instanceof EtcdFault)) throw error;
+      if (error.reason === 'AuthRequired') return asRoot(by);
+      if (performance.now() > end) {
+        throw new Unrestorable('SnapshotNotOpened', `etcd was started on the data of the snapshot: ${error.message}`);
+      }
+    }
+    await pause(ASK_AGAIN_MS);
+  }
+};
+
+/** Throws {@link Unrestorable} where it is not what was promised. */
+export const checkOpened = async (promised: Fetched, by: CheckWith): Promise<Opened> => {
+  const client = await letIn(by);
+  const status = await client.status();
+  if (status.revision < BigInt(promised.revision)) {
+    throw new Unrestorable(
+      'SnapshotDamaged',
+      `etcd finds the data at revision ${status.revision}, its manifest promises ${promised.revision}`,
+    );
+  }
+  const keys = String(await client.countKeys(status.revision));
+  if (promised.promisedKeys !== undefined) {
+    const then = await client.countKeys(BigInt(promised.revision)).then(String, unlessCompacted);
+    if (then !== undefined && then !== promised.promisedKeys) {
+      throw new Unrestorable(
+        'SnapshotDamaged',
+        `etcd finds ${then} keys at revision ${promised.revision}, its manifest promises ${promised.promisedKeys}`,
+      );
+    }
+  }
+  const revision = String(status.revision);
+  const { hashKv } = promised;
+  // Minor versions count tombstones differently, and the digest of the bytes was compared before.
+  if (hashKv === undefined || minorOf(promised.version) !== minorOf(status.version)) return { revision, keys };
+  const hash = await client.hashKv(BigInt(promised.revision)).catch(unlessCompacted);
+  // Compacted between the hash and the stream: the two are over different histories and say nothing of each other.
+  if (hash === undefined || String(hash.compactRevision) !== hashKv.compactRevision) return { revision, keys };
+  if (hash.hash !== hashKv.hash) {
+    throw new Unrestorable(
+      'SnapshotDamaged',
+      `etcd finds hash ${hash.hash} at revision ${promised.revision}, its manifest promises ${hashKv.hash}: take another snapshot, and look at the member that this one came from`,
+    );
+  }
+  return { revision, keys, hash: `${hash.hash} at revision ${promised.revision}` };
+};
+
+export const checkCommand = async (work: string, result: string, by: CheckWith): Promise<Opened> => {
+  const path = join(work, result);
+  const promised = JSON.parse(await readFile(path, 'utf8')) as Fetched;
+  const opened = await checkOpened(promised, by);
+  await writeFile(path, JSON.stringify({ ...promised, ...opened }));
+  return opened;
+};
