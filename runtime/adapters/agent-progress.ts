@@ -3,13 +3,15 @@ import type { SnapshotProgress } from '../core/snapshots/snapshot-plan.ts';
 
 const DEADLINE_MS = 1_000;
 
+const count = (text: unknown): bigint | undefined =>
+  typeof text === 'string' && /^\d+$/.test(text) ? BigInt(text) : undefined;
+
 export const askProgress = async (url: string, signal: AbortSignal): Promise<SnapshotProgress | undefined> => {
   try {
     const answer = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]) });
-    const { bytes, expected } = (await answer.json()) as { bytes?: unknown; expected?: unknown };
-    return typeof bytes === 'string' && typeof expected === 'string' && /^\d+$/.test(bytes) && /^\d+$/.test(expected)
-      ? { bytes: BigInt(bytes), expected: BigInt(expected) }
-      : undefined;
+    const said = (await answer.json()) as { bytes?: unknown; expected?: unknown; bytesPerSecond?: unknown };
+    const [bytes, expected, bytesPerSecond] = [said.bytes, said.expected, said.bytesPerSecond].map(count);
+    return bytes === undefined || expected === undefined ? undefined : { bytes, expected, bytesPerSecond };
   } catch {
     return undefined;
   }

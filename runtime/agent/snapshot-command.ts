@@ -84,9 +84,17 @@ export const snapshotCommand = async ({
   if (order === null)
     throw new Error(`${ORDER_VARIABLE} holds no order: this command is for the Job of an EtcdSnapshot`);
   let progress: Progress = { bytes: 0n, expected: 0n };
+  let streaming: number | undefined;
   const server = createServer((_, response) => {
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ bytes: String(progress.bytes), expected: String(progress.expected) }));
+    const seconds = Math.max(1, (performance.now() - (streaming ?? performance.now())) / 1_000);
+    response.end(
+      JSON.stringify({
+        bytes: String(progress.bytes),
+        expected: String(progress.expected),
+        bytesPerSecond: String(Math.round(Number(progress.bytes) / seconds)),
+      }),
+    );
   }).listen(port);
   // Progress is for people who look. No snapshot fails because nobody could.
   server.on('error', () => undefined);
@@ -109,6 +117,7 @@ export const snapshotCommand = async ({
           now: () => new Date(),
           key: keys?.current,
           onProgress: (now) => {
+            streaming ??= performance.now();
             progress = now;
           },
           signal: ending.signal,

@@ -29,10 +29,11 @@ export const jobState = ({ status }: Stored<Job>): Pick<SeenJob, 'state' | 'mess
 
 export const podsOfJob = async (
   world: SnapshotWorld,
-  { metadata: { namespace, name } }: Stored<Job>,
+  { metadata: { namespace, uid } }: Stored<Job>,
   signal: AbortSignal,
 ): Promise<readonly Stored<Pod>[]> => {
-  const labelSelector = `batch.kubernetes.io/job-name=${name}`;
+  // Not by its name: a Job of the same name that was before may have left a Pod on a node that does not answer.
+  const labelSelector = `batch.kubernetes.io/controller-uid=${uid}`;
   return (await world.kube.list(resources.pods, { namespace, labelSelector, signal })).items;
 };
 

@@ -1,5 +1,6 @@
 /** Passes over EtcdSnapshots: gathers what is known of one, has it planned, and carries the step out. */
 import type { Job } from 'kubernetes-types/batch/v1.js';
+import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import { clientURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { known, unknown } from '../core/observed.ts';
@@ -67,7 +68,10 @@ export const seenCluster = (
 };
 
 /** The termination message is written by our agent, or is the end of its log if it could not even do that. */
-export const parseReport = (message: string): AgentReport => {
+export const parseReport = (
+  message: string,
+  end?: { readonly reason?: string; readonly exitCode: number },
+): AgentReport => {
   try {
     const value: unknown = JSON.parse(message);
     if (typeof value !== 'object' || value === null || !('done' in value)) throw new TypeError('no report');
@@ -83,10 +87,18 @@ export const parseReport = (message: string): AgentReport => {
     }
     return { done: false, reason: String(report.reason ?? 'Unknown'), message: String(report.message ?? '') };
   } catch (error) {
+    const how = end === undefined ? '' : ` (${end.reason ?? 'Error'}, exit code ${end.exitCode})`;
     const words = error instanceof ManifestUnreadable ? error.message : message.trim().split('\n').slice(-3).join(' ');
-    return { done: false, reason: 'Unknown', message: words === '' ? 'the agent ended without a word' : words };
+    return { done: false, reason: 'Unknown', message: words === '' ? `the agent ended without a word${how}` : words };
   }
 };
+
+/** After the grace that the Pod was given. */
+const LOST_MS = 30_000;
+
+/** Kubernetes waits for ever for a Pod to end on a node that does not answer, and makes no other in its place. */
+const isLost = ({ metadata }: Stored<Pod>, now: number): boolean =>
+  metadata.deletionTimestamp !== undefined && now > Date.parse(metadata.deletionTimestamp) + LOST_MS;
 
 type JobSight = { readonly job: SeenJob; readonly agent: string | undefined };
 
@@ -96,7 +108,7 @@ const seenJob = async (world: SnapshotWorld, job: Stored<Job>, signal: AbortSign
   const ended = newestPod(
     items.filter(({ status }) => status?.containerStatuses?.[0]?.state?.terminated !== undefined),
   );
-  const message = ended?.status?.containerStatuses?.[0]?.state?.terminated?.message;
+  const end = ended?.status?.containerStatuses?.[0]?.state?.terminated;
   const current = newestPod(items.filter(({ status }) => status?.phase === 'Pending' || status?.phase === 'Running'));
   const ip = current?.status?.phase === 'Running' ? current.status.podIP : undefined;
   return {
@@ -106,8 +118,12 @@ const seenJob = async (world: SnapshotWorld, job: Stored<Job>, signal: AbortSign
       createdAt: milliseconds(job.metadata.creationTimestamp, world.clock.now()),
       state,
       message: failure,
-      report: ended === undefined ? unknown('its Pod is gone') : known(parseReport(message ?? '')),
+      report: ended === undefined ? unknown('its Pod is gone') : known(parseReport(end?.message ?? '', end)),
       waiting: current === undefined ? undefined : waitingOf(current),
+      lost:
+        current !== undefined && isLost(current, world.clock.now())
+          ? (current.spec?.nodeName ?? 'its node')
+          : undefined,
     },
     agent: ip === undefined ? undefined : `http://${ip.includes(':') ? `[${ip}]` : ip}:${AGENT_PORT}/progress`,
   };
@@ -199,6 +215,11 @@ export const passOverSnapshot = async (
   }
   if (step.do === 'Wait') return step.recheckMs;
   if (step.do === 'Nothing') return undefined;
+  if (step.do === 'DeleteJob') {
+    const ref = { resource: resources.jobs, namespace, name: snapshotJobName(name) };
+    await world.kube.delete(ref, { uid: step.uid, propagationPolicy: 'Background', signal });
+    return 1_000;
+  }
   const job = snapshotJob({
     namespace,
     name,

@@ -150,7 +150,11 @@ const openStage = (start: string) => {
     const container = proof ? 'compare' : 'snapshot';
     const exitCode = report.done ? 0 : 3;
     store.put(resources.pods, {
-      metadata: { name: `${name}-x`, namespace: NAMESPACE, labels: { 'batch.kubernetes.io/job-name': name } },
+      metadata: {
+        name: `${name}-x`,
+        namespace: NAMESPACE,
+        labels: { 'batch.kubernetes.io/controller-uid': job.metadata.uid },
+      },
       status: {
         phase: report.done ? 'Succeeded' : 'Failed',
         containerStatuses: [{ name: container, state: { terminated: { exitCode, message: JSON.stringify(report) } } }],

@@ -98,6 +98,15 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
       },
     );
 
+  /** One by one: asked for all at once, Node says of a read-only volume that there is no such folder. */
+  const makeFolder = async (path: string): Promise<void> => {
+    if (relative(root, path) === '') return;
+    await makeFolder(dirname(path));
+    await mkdir(path, { mode: 0o770 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  };
+
   /** A rename is on the disk only once its folder is. */
   const syncFolder = async (path: string): Promise<void> => {
     const folder = await open(path, 'r');
@@ -165,7 +174,7 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
         const path = place(key);
         const folder = dirname(path);
         if (!(await exists(root))) throw new StoreFault('BucketMissing', `store ${key}`, `${root} is not mounted`);
-        await mkdir(folder, { recursive: true, mode: 0o770 });
+        await makeFolder(folder);
         const present = await find(key);
         if (present !== undefined && present.owner !== owner) {
           throw new StoreFault('TakenByOther', `store ${key}`, `it belongs to ${present.owner ?? 'nobody we know'}`);

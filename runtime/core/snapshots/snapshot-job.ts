@@ -141,6 +141,13 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
         metadata: { labels },
         spec: {
           restartPolicy: 'Never',
+          // A minute, where Kubernetes would wait five before it gives up a node that does not answer.
+          tolerations: ['not-ready', 'unreachable'].map((taint) => ({
+            key: `node.kubernetes.io/${taint}`,
+            operator: 'Exists',
+            effect: 'NoExecute',
+            tolerationSeconds: 60,
+          })),
           automountServiceAccountToken: s3?.serviceAccountName !== undefined,
           ...(s3?.serviceAccountName === undefined ? {} : { serviceAccountName: s3.serviceAccountName }),
           enableServiceLinks: false,

@@ -37,6 +37,7 @@ const job = (change: Partial<SeenJob> = {}): SeenJob => ({
   message: undefined,
   report: unknown('its Pod is gone'),
   waiting: undefined,
+  lost: undefined,
   ...change,
 });
 const seen = (change: Partial<SnapshotObserved> = {}): SnapshotObserved => ({
@@ -150,12 +151,23 @@ describe('an EtcdSnapshot', () => {
   test('that runs shows its progress, the last failure, and why its Pod does not start', () => {
     const { status } = planSnapshot(seen({ job: job(), progress: { bytes: 3_000n, expected: 9_000n } }));
     assert.deepEqual(status?.progress, { bytes: 3000, expectedBytes: 9000, bytesPerSecond: 100 });
+    const told = planSnapshot(
+      seen({ job: job(), progress: { bytes: 3_000n, expected: 9_000n, bytesPerSecond: 700n } }),
+    );
+    assert.equal(told.status?.progress?.bytesPerSecond, 700, 'a later try has not run since the Job was made');
     const again = job({ report: known({ done: false, reason: 'Unreachable', message: 'no route' }) });
     assert.match(
       planSnapshot(seen({ job: again })).status?.conditions?.[0]?.message ?? '',
       /the try before failed: no route/,
     );
     assert.equal(reasonOf(seen({ job: job({ waiting: 'ImagePullBackOff: x' }) })), 'SnapshotJobWaiting');
+  });
+
+  test('whose node does not answer is taken anew elsewhere, since Kubernetes would wait for that node', () => {
+    const { step, status } = planSnapshot(seen({ job: job({ lost: 'n2' }) }));
+    assert.deepEqual(step, { do: 'DeleteJob', uid: 'j1' });
+    assert.match(status?.conditions?.[0]?.message ?? '', /n2/);
+    assert.equal(status?.phase, 'Started');
   });
 
   test('that is complete or failed is final, whatever has become of Job and cluster', () => {

@@ -31,9 +31,16 @@ export type SeenJob = {
   readonly report: Fact<AgentReport>;
   /** Why its Pod does not run, if it does not: image, volume, scheduling. */
   readonly waiting: string | undefined;
+  /** The node on which its Pod was told to end and does not: no other Pod comes before that node answers. */
+  readonly lost: string | undefined;
 };
 
-export type SnapshotProgress = { readonly bytes: bigint; readonly expected: bigint };
+export type SnapshotProgress = {
+  readonly bytes: bigint;
+  readonly expected: bigint;
+  /** Of the try that runs. An older agent does not tell. */
+  readonly bytesPerSecond?: bigint | undefined;
+};
 
 export type SeenSource = { readonly member: string; readonly url: string };
 
@@ -83,6 +90,8 @@ export type SnapshotStep =
       readonly clusterUID: string;
       readonly access: MemberAccess;
     }
+  /** Its Pod cannot end. Another Job finds what this one stored, and ends its upload where that still goes on. */
+  | { readonly do: 'DeleteJob'; readonly uid: string }
   | { readonly do: 'Nothing' };
 
 export type SnapshotDecision = {
@@ -197,6 +206,13 @@ const running = (seen: SnapshotObserved, job: SeenJob): SnapshotDecision => {
     phase: 'Started',
     startTime: seen.status.startTime ?? new Date(began).toISOString(),
   };
+  if (job.lost !== undefined) {
+    const message = `node ${job.lost}, on which it was taken, does not answer: it is taken anew elsewhere`;
+    return {
+      step: { do: 'DeleteJob', uid: job.uid },
+      status: withCondition(seen, { status: 'False', reason: 'SnapshotRunning', message }, base),
+    };
+  }
   if (job.waiting !== undefined) {
     return {
       step: { do: 'Wait', recheckMs: RECHECK_MS },
@@ -219,7 +235,10 @@ const running = (seen: SnapshotObserved, job: SeenJob): SnapshotDecision => {
               progress: {
                 bytes: Number(progress.bytes),
                 expectedBytes: Number(progress.expected),
-                bytesPerSecond: Math.round(Number(progress.bytes) / Math.max(1, (seen.now - began) / 1_000)),
+                bytesPerSecond: Number(
+                  progress.bytesPerSecond ??
+                    Math.round(Number(progress.bytes) / Math.max(1, (seen.now - began) / 1_000)),
+                ),
               },
             }),
       },
