@@ -142,7 +142,7 @@ const soak = async (place: Place, plan: Plan): Promise<Measurement[]> => {
   const written = claims.happenings.length - writesBefore;
   // Who joins now shakes hands with every member, each calling the other, by the newest certificates.
   await place.kubectl(['scale', `etcdcluster/${name}`, '--replicas=4']);
-  await ready(place, name, { deadlineMs: 180_000 });
+  await ready(place, name, { deadlineMs: 600_000 });
 
   const renewals = [...held].map(([secret, certificates]) => [secret, certificates.size - 1] as const);
   const least = (port: number): number =>
@@ -191,6 +191,6 @@ export const benchRenewal = (): Promise<Measurement[]> =>
   inPlace(async (place) => {
     await place.apply(...issuers('clients'), ...issuers('members'));
     for (const plan of PLANS) await place.apply(claim(plan.name, { tls: tls(plan) }));
-    for (const { name } of PLANS) await ready(place, name, { deadlineMs: 180_000 });
+    for (const { name } of PLANS) await ready(place, name, { deadlineMs: 600_000 });
     return (await Promise.all(PLANS.map((plan) => soak(place, plan)))).flat();
   });

@@ -6,9 +6,9 @@ import { describe, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import type { EtcdCluster } from '../../../api/etcdcluster.gen.ts';
 import { ANNOTATIONS } from '../../../api/names.ts';
-import { podsOf, ready } from '../claim.ts';
+import { podsOf, ready, uidsOf } from '../claim.ts';
 import { oneCluster } from '../identity.ts';
-import { inNamespace } from '../place.ts';
+import { inNamespace, seenKinds } from '../place.ts';
 
 const folder = join(import.meta.dirname, '../../../examples');
 /**
@@ -17,10 +17,11 @@ const folder = join(import.meta.dirname, '../../../examples');
  */
 const files = (await readdir(folder)).filter((name) => name.endsWith('.yaml') && !/^(tls|restore)-/.test(name)).sort();
 
-const claimOf = async (file: string): Promise<EtcdCluster & { metadata: { name: string } }> => {
-  const objects = parseAllDocuments(await readFile(join(folder, file), 'utf8')).map((document) => document.toJS());
-  return objects.find(({ kind }) => kind === 'EtcdCluster');
-};
+const objectsIn = async (file: string) =>
+  parseAllDocuments(await readFile(join(folder, file), 'utf8')).map((document) => document.toJS());
+
+const claimOf = async (file: string): Promise<EtcdCluster & { metadata: { name: string } }> =>
+  (await objectsIn(file)).find(({ kind }) => kind === 'EtcdCluster');
 
 describe('examples/', () => {
   for (const file of files) {
@@ -32,7 +33,14 @@ describe('examples/', () => {
         await ready(place, metadata.name);
         await oneCluster(place, metadata.name, spec.replicas ?? 3);
 
-        for (const pod of await podsOf(place, metadata.name)) {
+        const pods = await podsOf(place, metadata.name);
+        for (const { kind, spec: policy } of await objectsIn(file)) {
+          if (kind !== 'NetworkPolicy') continue;
+          const selector = Object.entries(policy.podSelector.matchLabels).map((label) => label.join('='));
+          const guarded = await place.list(seenKinds.pods, selector.join(','));
+          assert.deepEqual(uidsOf(guarded), uidsOf(pods), 'the policy guards the members and nobody else');
+        }
+        for (const pod of pods) {
           const container = pod.spec?.containers.find(({ name }) => name === 'etcd');
           assert.equal(container?.image, `${spec.image?.repository ?? 'quay.io/coreos/etcd'}:v${spec.version}`);
           assert.deepEqual(

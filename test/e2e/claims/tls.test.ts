@@ -147,7 +147,7 @@ describe('TLS', () => {
       await eventually('a Pod is made', async () => (await podsOf(place, 'demo')).length > 0 || notYet('no Pod'), {
         deadlineMs: 5_000,
       });
-      await ready(place, 'demo');
+      await ready(place, 'demo', { deadlineMs: 240_000 });
     }),
   );
 
@@ -161,7 +161,7 @@ describe('TLS', () => {
           tls: { client: clientTls('own', 'demo', true), peer: peerTls('own', 'demo') } as never,
         }),
       );
-      await ready(place, 'demo');
+      await ready(place, 'demo', { deadlineMs: 240_000 });
       const before = (await podsOf(place, 'demo')).map(({ metadata, status }) => [
         metadata.uid,
         status?.containerStatuses?.[0]?.restartCount,
@@ -243,7 +243,7 @@ describe('TLS', () => {
     inNamespace('tls-on', async (place) => {
       await bring(place, 'demo');
       await place.apply(claim('demo', {}));
-      await ready(place, 'demo');
+      await ready(place, 'demo', { deadlineMs: 240_000 });
       const ids = async (): Promise<(string | undefined)[]> =>
         (await membersOf(place, 'demo')).map(({ status }) => status?.memberID).toSorted();
       const before = await ids();
@@ -263,7 +263,7 @@ describe('TLS', () => {
         },
         { deadlineMs: 150_000, everyMs: 3_000 },
       );
-      await ready(place, 'demo');
+      await ready(place, 'demo', { deadlineMs: 240_000 });
       for (const traffic of [writer, fresh]) {
         const { failed, lost, served, lastError } = await traffic.stop();
         assert.deepEqual({ failed, lost }, { failed: 0, lost: [] }, lastError);
