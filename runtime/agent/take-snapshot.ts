@@ -92,10 +92,15 @@ export const takeSnapshot = async (
     if (error instanceof EtcdFault && error.reason !== 'Cancelled') return undefined;
     throw error;
   };
-  // Before the stream: what they speak of is then certainly in it.
+  // Beside the stream, since each reads the whole database as well. They are asked for a revision that was reached before the
+  // stream begins, so what they speak of is certainly in it.
   const scan = { ...call, deadlineMs: SCAN_DEADLINE_MS };
-  const hash = await client.hashKv(status.revision, scan).catch(unlessRefused);
-  const keys = await client.countKeys(status.revision, scan).catch(unlessRefused);
+  const scanned = Promise.all([
+    client.hashKv(status.revision, scan).catch(unlessRefused),
+    client.countKeys(status.revision, scan).catch(unlessRefused),
+  ]);
+  // Whatever becomes of it, a stream that fails is heard first.
+  scanned.catch(() => undefined);
 
   const database = verifiedDatabase(blobs(client.snapshot({ ...call, deadlineMs: SILENCE_MS })), (bytes) =>
     tools.onProgress?.({ bytes, expected: status.dbSize }),
@@ -116,6 +121,7 @@ export const takeSnapshot = async (
     );
   }
 
+  const [hash, keys] = await scanned;
   const manifest: SnapshotManifest = {
     format: 1,
     snapshotUID: snapshot.uid,

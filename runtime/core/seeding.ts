@@ -83,7 +83,8 @@ const LOCAL_PEER = 'http://127.0.0.1:2380';
 
 const AGENT_RESOURCES: ResourceRequirements = {
   requests: { cpu: '50m', memory: '64Mi' },
-  limits: { memory: '256Mi' },
+  // Buffers wait for their collection: 270 MiB were seen with an encrypted database of any size.
+  limits: { memory: '512Mi' },
 };
 
 type Agent = (step: string, args: readonly string[], mounts: Container['volumeMounts']) => Container;

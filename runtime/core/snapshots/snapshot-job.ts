@@ -168,7 +168,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
               command: [...AGENT, 'snapshot'],
               env,
               ports: [{ name: 'progress', containerPort: AGENT_PORT, protocol: 'TCP' }],
-              resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } },
+              resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
               // Only what is written here for us; of a crash the log's end.
               terminationMessagePolicy: 'FallbackToLogsOnError',
               securityContext: {
