@@ -896,6 +896,10 @@ export interface EtcdQuorumRecovered {
  */
 export interface EtcdQuorumCaChange {
   /**
+   * When it began.
+   */
+  since?: string;
+  /**
    * TrustingBoth: members restart to trust the former authority and the new one. Announcing: clients are given time to learn of both. Delivering: members are given the new certificate. DroppingOld: members restart to trust the new authority alone.
    */
   phase: EtcdQuorumCaChangePhase;

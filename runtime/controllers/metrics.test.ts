@@ -27,6 +27,7 @@ describe('what a scrape counts', () => {
       ],
     }),
     quorum(1, undefined),
+    quorum(0, { phase: 'Paused', caChange: { phase: 'Delivering', certificates: ['peer'] } }),
   ];
   const lines = async (of: readonly EtcdQuorum[]): Promise<string[]> => {
     const metrics = createMetrics();
@@ -40,6 +41,7 @@ describe('what a scrape counts', () => {
     for (const line of [
       'etcd_operator_clusters{phase="Running"} 1',
       'etcd_operator_clusters{phase="Pending"} 1',
+      'etcd_operator_ca_changes{phase="Delivering"} 1',
       'etcd_operator_members{are="asked"} 4',
       'etcd_operator_members{are="serving"} 2',
       'etcd_operator_members{are="voters"} 2',
@@ -54,7 +56,7 @@ describe('what a scrape counts', () => {
 
   it('forgets what is over, since a reason that stays at its last count would ring for ever', async () => {
     const told = await lines([]);
-    assert.ok(!told.some((line) => /OutOfMemory|AddMember/.test(line)), told.join('\n'));
+    assert.ok(!told.some((line) => /OutOfMemory|AddMember|Delivering/.test(line)), told.join('\n'));
     assert.ok(told.includes('etcd_operator_oldest_change_seconds 0'));
   });
 });

@@ -94,6 +94,12 @@ export const createMetrics = () => {
       labelNames: ['namespace', 'cluster', 'secret'] as const,
       registers,
     }),
+    caChanges: new Gauge({
+      name: 'etcd_operator_ca_changes',
+      help: 'Clusters in which a change of a certificate authority is under way, by how far it has come.',
+      labelNames: ['phase'] as const,
+      registers,
+    }),
     leads: new Gauge({
       name: 'etcd_operator_leads',
       help: '1 while this process holds the lease and acts.',
@@ -145,8 +151,8 @@ export const createMetrics = () => {
 
 /** Of all clusters together, from what is recorded: a scrape asks nobody anything. */
 export const countClusters = (metrics: Metrics, quorums: readonly EtcdQuorum[], nowMs: number): void => {
-  const { clusters, conditions, changesInFlight, members } = metrics;
-  for (const gauge of [clusters, conditions, changesInFlight, members]) gauge.reset();
+  const { clusters, conditions, changesInFlight, members, caChanges } = metrics;
+  for (const gauge of [clusters, conditions, changesInFlight, members, caChanges]) gauge.reset();
   let oldest = 0;
   for (const { spec, status } of quorums) {
     clusters.inc({ phase: status?.phase ?? 'Pending' });
@@ -157,6 +163,7 @@ export const countClusters = (metrics: Metrics, quorums: readonly EtcdQuorum[], 
     members.inc({ are: 'serving' }, status?.readyMembers ?? 0);
     members.inc({ are: 'voters' }, status?.voters?.length ?? 0);
     members.inc({ are: 'learners' }, status?.learners?.length ?? 0);
+    if (status?.caChange !== undefined) caChanges.inc({ phase: status.caChange.phase });
     const change = recordedChange(status);
     if (change === undefined) continue;
     changesInFlight.inc({ kind: change.kind });

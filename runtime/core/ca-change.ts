@@ -34,7 +34,7 @@ export const PURPOSES = {
 /** Twice what a kubelet takes to bring a changed ConfigMap to a client that mounts it. */
 const CLIENTS_MS = 120_000;
 /** Secrets that are exchanged together are written one after the other; each for itself would cost a restart. */
-const TOGETHER_MS = 10_000;
+const TOGETHER_MS = 15_000;
 
 /** What of a situation is needed to judge certificates alone. */
 type Seen = Pick<Situation, 'seen'>;

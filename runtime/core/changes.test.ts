@@ -32,6 +32,15 @@ describe('the change that is recorded', () => {
     }
   });
 
+  it('is a change of authorities from its first phase to its last, restarts and all', () => {
+    const status = { caChange: { phase: 'Delivering' as const, certificates: ['peer' as const], since } };
+    const change = recordedChange(status);
+    assert.equal(change?.kind, 'CaChange');
+    assert.equal(change.id, recordedChange({ caChange: { ...status.caChange, phase: 'DroppingOld' } })?.id);
+    assert.equal(outcomeRecorded(change, decided({ do: 'Settled' }), {}), 'exchanged');
+    assert.equal(outcomeRecorded(change, decided({ do: 'Settled' }), status), 'abandoned');
+  });
+
   it('ends as the step says that ended it, and as abandoned where none does', () => {
     const recovery = { id: 'x', kind: 'RecoverQuorum', since: 0, targets: [] };
     const complete = { do: 'CompleteRecovery' } as unknown as Step;

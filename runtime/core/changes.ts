@@ -35,6 +35,10 @@ export const recordedChange = (status: EtcdQuorumStatus | undefined): Change | u
       targets: target === undefined ? [] : [{ member: target, incarnation }],
     };
   }
+  if (status?.caChange?.since !== undefined) {
+    const { since } = status.caChange;
+    return { id: `ca/${status.clusterUID ?? ''}/${since}`, kind: 'CaChange', since: Date.parse(since), targets: [] };
+  }
   // Formed is not served: the latch is an early station of a bootstrap, the phase tells its end.
   if (bootstrap === undefined || (clusterID !== undefined && phase !== 'Bootstrapping')) return undefined;
   return {
@@ -119,6 +123,7 @@ export type ChangeOutcome =
   | 'serving'
   | 'recovered'
   | 'restored'
+  | 'exchanged'
   | 'stopped'
   | 'deleted';
 
@@ -148,5 +153,6 @@ export const outcomeRecorded = (
   if (step.do === 'EndOperation') return step.outcome;
   if (step.do === 'CompleteRecovery') return 'recovered';
   if (step.do === 'CompleteRestoreInPlace') return 'restored';
+  if (was.kind === 'CaChange' && after?.caChange === undefined) return 'exchanged';
   return was.kind === 'Bootstrap' && after?.clusterID !== undefined ? 'formed' : 'abandoned';
 };

@@ -682,7 +682,15 @@ const certificateStatus = (s: Situation): Pick<EtcdQuorumStatus, 'caChange' | 'c
   );
   const change = caChangeOf(s);
   return {
-    ...(change === undefined ? {} : { caChange: { phase: change.phase, certificates: change.certificates } }),
+    ...(change === undefined
+      ? {}
+      : {
+          caChange: {
+            phase: change.phase,
+            certificates: change.certificates,
+            since: s.quorum?.status.caChange?.since ?? new Date(s.seen.now).toISOString(),
+          },
+        }),
     ...(first === undefined ? {} : { certificatesExpireAt: new Date(first.notAfter).toISOString() }),
     ...(clientCA === '' ? {} : { clientCA }),
   };
@@ -760,7 +768,7 @@ export const quorumStatus = (
     clusterUID: status.clusterUID,
     downgradableTo: status.downgradableTo,
     generation: status.observedGeneration,
-    caChange: status.caChange,
+    caChange: status.caChange === undefined ? undefined : [status.caChange.phase, status.caChange.certificates],
     loss: status.loss,
     survivors: status.survivors,
     snapshots: status.snapshots,
