@@ -7,7 +7,15 @@ import type { Secret } from 'kubernetes-types/core/v1.js';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { ANNOTATIONS, IN_USE_TYPE, inUseName, PORTS, peerHost } from '../../api/names.ts';
 import { PURPOSES } from '../core/ca-change.ts';
-import { type CertificateRole, inUseOf, type SeenCertificate, type SeenSecret } from '../core/certificates.ts';
+import {
+  authoritiesOf,
+  type CertificateRole,
+  inUseOf,
+  type SeenCertificate,
+  type SeenSecret,
+  trustBundle,
+  withoutNamesakes,
+} from '../core/certificates.ts';
 import { known, type SeenAuth, unknown } from '../core/observed.ts';
 import {
   type EtcdClients,
@@ -41,6 +49,11 @@ export type Dialler = {
   password(cluster: ClusterName): string | undefined;
   /** What the runtime's own Secret is to hold, before and after etcd is given the password of the claim's Secret. */
   toKeep(cluster: ClusterName, as: 'next' | 'inForce'): Readonly<Record<string, string>>;
+  /**
+   * The certificate that this member shows was refused, and `tried` times already: whether there are other authorities to know
+   * it by, which are used from now on.
+   */
+  knowOtherwise(cluster: ClusterName, pod: Dialled, tried: number): boolean;
   /** Rejects with `TlsRefused` where the Secrets do not give what it takes. */
   client(cluster: ClusterName, pod: Dialled): EtcdMemberClient;
   /** Where learners have tokens from: the members that serve clients. */
@@ -237,6 +250,14 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
   const voters = new Map<string, readonly Dialled[]>();
   /** URLs that clients of a cluster's present certificates were made for. */
   const dialled = new Map<string, Set<string>>();
+  /** By whom members are known, where authorities of one name cannot stand in one list; and which list each is known by. */
+  const bundles = new Map<string, readonly Uint8Array[]>();
+  const knownBy = new Map<string, number>();
+  const authoritiesAt = (key: string, address: string): { readonly ca?: Uint8Array } => {
+    const lists = bundles.get(key) ?? [];
+    const ca = lists.length > 1 ? lists[(knownBy.get(address) ?? 0) % lists.length] : undefined;
+    return ca === undefined ? {} : { ca };
+  };
   const seen = new Map<string, { readonly cluster: ClusterName; readonly certificates: readonly SeenCertificate[] }>();
 
   return {
@@ -265,6 +286,12 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       }
       accesses.set(key, next);
       const certificates = seenCertificates(cluster.name, spec?.tls, views, read);
+      const server = certificates.find(({ role }) => role === 'server');
+      const lists = server === undefined ? [] : withoutNamesakes(authoritiesOf(server));
+      bundles.set(
+        key,
+        lists.map((list) => Buffer.from(trustBundle(list))),
+      );
       if (certificates.length > 0) seen.set(key, { cluster, certificates });
       else seen.delete(key);
       return certificates;
@@ -296,19 +323,34 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
               .filter(({ ip }) => ip !== pod.ip)
               .map(({ ip, name }) => ({
                 url: url('https', ip),
-                tls: { ...tls, serverName: peerHost(cluster.name, cluster.namespace, name) },
+                tls: {
+                  ...tls,
+                  ...authoritiesAt(key, url('https', ip)),
+                  serverName: peerHost(cluster.name, cluster.namespace, name),
+                },
               }));
       };
       const endpoint: EtcdEndpoint = {
         url: address,
         ...(login === undefined ? {} : { auth: { username: 'root', password: login, loginAt } }),
         // Dialled by address, because names lag behind Pods; what the certificate must carry is the name all the same.
-        tls: { ...access.tls, serverName: peerHost(cluster.name, cluster.namespace, pod.name) },
+        tls: {
+          ...access.tls,
+          ...authoritiesAt(key, address),
+          serverName: peerHost(cluster.name, cluster.namespace, pod.name),
+        },
       };
       return etcd.at(endpoint);
     },
     loginAt: (cluster, pods) => {
       voters.set(clusterKey(cluster), pods);
+    },
+    knowOtherwise: (cluster, pod, tried) => {
+      const lists = bundles.get(clusterKey(cluster))?.length ?? 0;
+      if (tried >= lists - 1) return false;
+      const address = url('https', pod.ip);
+      knownBy.set(address, ((knownBy.get(address) ?? 0) + 1) % lists);
+      return true;
     },
     mark: (cluster) => turns.get(clusterKey(cluster)) ?? 0,
     turnDown: (cluster, mark) => {
@@ -352,8 +394,12 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       turns.delete(key);
       voters.delete(key);
       secrets.forget(key);
-      for (const one of dialled.get(key) ?? []) etcd.forget(one);
+      for (const one of dialled.get(key) ?? []) {
+        etcd.forget(one);
+        knownBy.delete(one);
+      }
       dialled.delete(key);
+      bundles.delete(key);
       accesses.delete(key);
       seen.delete(key);
     },

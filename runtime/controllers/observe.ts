@@ -143,7 +143,7 @@ const askStatus = async (
   deleting: boolean,
 ): Promise<SeenPod['etcd']> => {
   const deadlineMs = deleting ? ENDING_DEADLINE_MS : STATUS_DEADLINE_MS;
-  for (;;) {
+  for (let distrusted = 0; ; ) {
     const mark = world.dialler.mark(cluster);
     try {
       return known(await world.dialler.client(cluster, pod).status({ signal, deadlineMs }));
@@ -154,6 +154,8 @@ const askStatus = async (
         (error.reason === 'AuthRequired' ||
           (error.reason === 'InvalidAuth' && error.message.includes('authentication failed')));
       if (refused && world.dialler.turnDown(cluster, mark)) continue;
+      const stranger = error instanceof EtcdFault && error.reason === 'TlsRefused';
+      if (stranger && world.dialler.knowOtherwise(cluster, pod, distrusted++)) continue;
       return unknown(error instanceof Error ? error.message : String(error));
     }
   }

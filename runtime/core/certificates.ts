@@ -244,3 +244,18 @@ export const trustBundle = (authorities: readonly SeenAuthority[]): string =>
     .toSorted((a, b) => (a.fingerprint < b.fingerprint ? -1 : 1))
     .map(({ pem }) => pem)
     .join('');
+
+/**
+ * The same authorities in lists of which none holds two of one name. OpenSSL looks an issuer up by its name, and where
+ * neither says more of itself, takes the first for the only one: a CA that was exchanged for another of the same name would
+ * make a stranger of every member that shows a certificate of the other.
+ */
+export const withoutNamesakes = (authorities: readonly SeenAuthority[]): readonly (readonly SeenAuthority[])[] => {
+  const lists: SeenAuthority[][] = [];
+  for (const authority of authorities) {
+    const list = lists.find((one) => !one.some(({ subject }) => subject === authority.subject));
+    if (list === undefined) lists.push([authority]);
+    else list.push(authority);
+  }
+  return lists;
+};

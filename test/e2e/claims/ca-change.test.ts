@@ -18,6 +18,8 @@ const quorums = seenKinds.etcdquorums as Resource<EtcdQuorum>;
 /** A client that is refused is refused for minutes; a machine that is busy with other tests answers within this. */
 const patienceMs = 30_000;
 
+const drawn = (): string => Math.random().toString(36).slice(2, 8);
+
 type Way = {
   readonly tls: NonNullable<EtcdCluster['spec']['tls']>;
   /** Brings what there is to begin with, and the second time everything of other CAs. */
@@ -35,7 +37,8 @@ const own: Way = {
   },
   bring: async (place) => {
     const of = { cluster: NAME, namespace: place.namespace };
-    const [clients, peers] = [authority('clients'), authority('peers')];
+    // Of other names, as documentation says: clients that use OpenSSL do not tell namesakes apart.
+    const [clients, peers] = [authority(`clients-${drawn()}`), authority(`peers-${drawn()}`)];
     await place.apply(
       tlsSecret('own-server', serverIdentity(clients, of), clients.certificate),
       tlsSecret('own-client', clientIdentity(clients), clients.certificate),
@@ -60,7 +63,7 @@ const issued: Way = {
   },
   bring: async (place) => {
     for (const name of ['clients', 'peers']) {
-      const ca = authority(`${name}-${Math.random().toString(36).slice(2, 8)}`);
+      const ca = authority(`${name}-${drawn()}`);
       await place.apply(tlsSecret(`${name}-ca`, ca, undefined), {
         apiVersion: 'cert-manager.io/v1',
         kind: 'Issuer',
