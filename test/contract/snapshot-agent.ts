@@ -24,16 +24,17 @@ export type RunningAgent = {
   kill(signal: NodeJS.Signals): void;
 };
 
-/** @param store of the bucket, its endpoint and its credentials */
+/** @param store of the bucket, its endpoint and its credentials; @param port where it tells of its progress, any by default */
 export const snapshotAgent = async (
   order: Omit<SnapshotAgentOrder, 'destination'>,
   store: S3Destination,
+  port = 0,
 ): Promise<RunningAgent> => {
   const folder = await mkdtemp(join(tmpdir(), 'snapshot-agent-'));
   const message = join(folder, 'termination-log');
   const { endpoint, bucket, region = 'us-east-1', credentials } = store;
   const whole: SnapshotAgentOrder = { ...order, destination: { s3: { endpoint, bucket, region } } };
-  const child = spawn(process.execPath, [main, 'snapshot'], {
+  const child = spawn(process.execPath, [main, 'snapshot', '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       [ORDER_VARIABLE]: JSON.stringify(whole),

@@ -9,12 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { askProgress } from '../../runtime/adapters/agent-progress.ts';
 import { createS3Store } from '../../runtime/adapters/s3/s3-store.ts';
 import { applyRetention } from '../../runtime/agent/apply-retention.ts';
 import { fetchSnapshot } from '../../runtime/agent/fetch-snapshot.ts';
 import { readManifest } from '../../runtime/agent/take-snapshot.ts';
 import { artifactKey, keyOfManifest, manifestKey } from '../../runtime/core/snapshots/manifest.ts';
 import { HOPELESS, type SnapshotAgentOrder } from '../../runtime/core/snapshots/snapshot-job.ts';
+import { eventually, notYet } from '../e2e/eventually.ts';
+import { freePorts } from './etcd-process.ts';
 import { realEtcd } from './etcd-real.ts';
 import { type FaultProxy, faultProxy } from './s3-fault-proxy.ts';
 import { s3Server } from './s3-process.ts';
@@ -179,6 +182,20 @@ test('retention counts no half of a snapshot as the one that may stay alone', as
     [false, false, true],
   );
   store.close();
+});
+
+test('a snapshot that runs tells how far it is and how fast', async () => {
+  const [port = 0] = await freePorts(1);
+  proxy.rule = ({ operation }) => (operation === 'UploadPart' ? { bytesPerSecond: 2 * MIB } : undefined);
+  const agent = await snapshotAgent(orderOf('slow'), destination, port);
+  const told = await eventually('it tells', async () => {
+    const progress = await askProgress(`http://127.0.0.1:${port}/progress`, AbortSignal.timeout(5_000));
+    return progress !== undefined && progress.bytes > 0n ? progress : notYet('no byte');
+  });
+  assert.ok(told.expected > 8n * BigInt(MIB), `${told.expected}`);
+  assert.ok((told.bytesPerSecond ?? 0n) > 0n, `${told.bytesPerSecond}`);
+  proxy.rule = () => undefined;
+  whole(await agent.ended);
 });
 
 describe('a snapshot whose server', () => {
