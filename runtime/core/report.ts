@@ -385,6 +385,8 @@ const lossOf = (
 ): Pick<EtcdQuorumStatus, 'loss' | 'survivors' | 'snapshots' | 'furthest'> => {
   const { status, spec } = s.quorum ?? {};
   const isLost = rule === 'quorum lost' || rule === 'data lost';
+  // While a snapshot is fetched the lost cluster's members run on, and one may come back.
+  const isUntouched = isLost || (rule === 'recovery' && status?.operation?.step === 'filling');
   if (s.seen.membership.known || (status?.loss === undefined && !isLost)) return {};
   const consent = spec?.recovery?.clusterID === s.latch ? spec?.recovery : undefined;
   const prior =
@@ -404,7 +406,7 @@ const lossOf = (
       ...(takenAt === undefined ? {} : { takenAt }),
       uri,
     }));
-  const survivors = isLost
+  const survivors = isUntouched
     ? survivorsOf(s).map(({ slot, revision, source, isLearner }) => ({
         member: slot.member.name,
         revision: String(revision),

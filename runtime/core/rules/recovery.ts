@@ -14,6 +14,7 @@ import { bumpOver, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
+import { ableSurvivors } from '../survivors.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { filled, type SeedWords, started } from './seeded.ts';
 import { allPods } from './standing.ts';
@@ -137,6 +138,21 @@ const clusterTokenOf = ({ clusterID, incarnation }: Recovery): string => `${clus
 /** Of the restored data: above everything that a watcher of the lost cluster can be known to have seen. */
 const bumpOf = ({ lastRevision, revision }: Recovery): bigint => bumpOver(lastRevision, revision);
 
+/**
+ * The last look before anything is ended: a member may have come back meanwhile, and how far a snapshot goes that was named by
+ * its place is only known now. Without a manifest it stays unknown, and then the consent stands.
+ */
+const lessThanSurvivor = (s: Situation, { source }: Recovery, revision: bigint): Step | undefined => {
+  const [best] = ableSurvivors(s);
+  if (best === undefined || revision === 0n || best.revision <= revision) return undefined;
+  const { name } = best.slot.member;
+  return {
+    do: 'AskHuman',
+    reason: 'RecoveryRefused',
+    message: `${source} goes up to revision ${revision}, ${name} to ${best.revision}, so more would be lost than has to be; nothing has been touched. Put survivor: ${name} into spec.recovery in its place; or, if its data is of no use, delete its volume and its Pod`,
+  };
+};
+
 const seeding = (s: Situation, of: Recovery): Step => {
   const { slot, incarnation, source, clusterID, stored } = of;
   const make: Step = {
@@ -153,6 +169,8 @@ const seeding = (s: Situation, of: Recovery): Step => {
   const next = filled(s, of, wordsOf(of), make);
   if ('do' in next) return next;
   const { revision, sha256: snapshot, takenAt } = next;
+  const less = stored === undefined ? undefined : lessThanSurvivor(s, of, revision);
+  if (less !== undefined) return less;
   return {
     do: 'AdvanceRecovery',
     to: stored === undefined ? 'starting' : 'fencing',
