@@ -78,6 +78,7 @@ describe('what is observed', () => {
         budgets: nothing,
         restores: nothing,
         snapshots: nothing,
+        schedules: nothing,
       },
       clock: { now: () => 0 },
       revisions: new Map(),

@@ -220,6 +220,9 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
     ({ type, reason }) =>
       type === 'Ready' && (reason === 'ForeignData' || reason === 'ForeignIdentity' || reason === 'RevisionTooLow'),
   );
+  if (operation?.kind === 'RestoreInPlace' && pod?.voterRole !== true) {
+    return report('Restarting', 'Restoring', 'the data of the cluster is being replaced by that of a snapshot');
+  }
   if (identity.is === 'foreign') return report('Failed', identity.reason, `${identity.why}; its volume is kept`, true);
   if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod?.deleting !== false) {
     return report('Failed', refused.reason as Reason, refused.message ?? '', true);
