@@ -65,7 +65,7 @@ describe('an EtcdRestore', { skip: cluster.s3 === undefined ? 'needs an S3 serve
       const bucket = await bucketIn(cluster, 'e2e-restore-in-place');
       const s3 = bucket.location;
       await place.apply(bucket.secret('s3'), claim('demo'));
-      const before = await ready(place, 'demo').then(() => oneCluster(place, 'demo', 3));
+      const before = await ready(place, 'demo', { deadlineMs: PATIENCE_MS }).then(() => oneCluster(place, 'demo', 3));
       const { clusterID } = before;
       const [member] = reachable([await podOf(place, 'demo-0')]);
       assert.ok(member !== undefined);
