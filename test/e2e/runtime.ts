@@ -4,11 +4,14 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runtimeName, systemNamespace } from '../../deploy/names.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import { run } from '../cluster/command.ts';
 
 const LOG_LINES = 40;
 
 /** Where a runtime that was started by hand writes its log. */
 const ownLog = (): string | undefined => process.env.ETCD_OPERATOR_E2E_RUNTIME_LOG;
+/** The program that starts and ends it, with its first arguments; called with `start` or `stop`. */
+const ownControl = (): string | undefined => process.env.ETCD_OPERATOR_E2E_RUNTIME_CONTROL;
 
 /** The last lines of the runtime's log that are about a namespace. */
 export const runtimeLog = async (cluster: Cluster, namespace: string): Promise<string> => {
@@ -45,8 +48,29 @@ const scaleRuntime = async (cluster: Cluster, replicas: number): Promise<void> =
   }
 };
 
+/** Everything that the runtimes of this moment have written, whoever it is about. */
+export const wholeRuntimeLog = async (cluster: Cluster): Promise<string> => {
+  const file = hostRuntimeLog ?? ownLog();
+  return file === undefined
+    ? cluster.kubectl(
+        ['-n', systemNamespace, 'logs', '-l', `app.kubernetes.io/name=${runtimeName}`, '--tail=-1', '--prefix'],
+        { timeoutMs: 60_000 },
+      )
+    : readFile(file, 'utf8');
+};
+
 /** Runs `body` while no runtime runs anywhere. */
 export const withoutRuntime = async (cluster: Cluster, body: () => Promise<void>): Promise<void> => {
+  const [program, ...first] = ownControl()?.split(' ') ?? [];
+  if (program !== undefined) {
+    await run([program, ...first, 'stop'], { timeoutMs: 60_000 });
+    try {
+      await body();
+    } finally {
+      await run([program, ...first, 'start'], { timeoutMs: 120_000 });
+    }
+    return;
+  }
   const before = await cluster.kubectl([
     ...['-n', systemNamespace, 'get', `deployment/${runtimeName}`, '-o', 'jsonpath={.spec.replicas}'],
   ]);

@@ -194,51 +194,6 @@ describe('TLS', () => {
   );
 
   test(
-    'a password is asked for once the cluster is whole, and follows its Secret three times, with a scale-up after',
-    inNamespace('auth', async (place) => {
-      const secret = (password: string): KubeObject =>
-        ({
-          apiVersion: 'v1',
-          kind: 'Secret',
-          metadata: { name: 'root' },
-          type: 'kubernetes.io/basic-auth',
-          stringData: { username: 'root', password },
-        }) as KubeObject;
-      await bring(place, 'demo');
-      await place.apply(
-        secret('first'),
-        claim('demo', {
-          replicas: 1,
-          storage: roomy,
-          tls: { client: clientTls('own', 'demo', false) } as never,
-          auth: { enabled: true, rootCredentialsSecretRef: { name: 'root' } },
-        }),
-      );
-      await eventually(
-        'it is on',
-        async () => (await quorumIn(place, 'demo')).status?.authEnabled === true || notYet('it is off'),
-        { deadlineMs: 60_000 },
-      );
-      const ca = { ca: 'demo-own-server' };
-      const nobody = await secureEtcdctl(place, 'demo', ca, 'get', 'a');
-      assert.ok(!nobody.ok, nobody.text);
-      for (const password of ['second', 'third', 'fourth']) {
-        await place.apply(secret(password));
-        await eventually(
-          `${password} is in force`,
-          async () => {
-            const put = await secureEtcdctl(place, 'demo', { ...ca, rootSecret: 'root' }, 'put', 'a', password);
-            if (!put.ok) notYet(put.text);
-          },
-          { deadlineMs: 30_000 },
-        );
-      }
-      await place.kubectl(['scale', 'etcdcluster/demo', '--replicas=3']);
-      await ready(place, 'demo', { deadlineMs: 120_000 });
-    }),
-  );
-
-  test(
     'a cluster in the clear is brought to TLS by one edit under load: members stay the same, and a client that tries both ways misses nothing',
     inNamespace('tls-on', async (place) => {
       await bring(place, 'demo');
