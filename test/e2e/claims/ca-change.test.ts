@@ -155,7 +155,7 @@ const exchange = ({ tls, bring, client, pods }: Way) =>
           notYet(`${status?.caChange?.phase}: ${said(now, 'CertificatesValid')}`);
         }
       },
-      { deadlineMs: 900_000, everyMs: 1_000 },
+      { deadlineMs: 800_000, everyMs: 1_000 },
     );
     await ready(place, NAME);
     const written = { writer: await writer.stop(), fresh: await fresh.stop() };
