@@ -56,10 +56,6 @@ export type EtcdClusterTlsPeerCertManagerIssuerRefKind = 'Issuer' | 'ClusterIssu
  */
 export type EtcdClusterTlsPeerCertManagerPrivateKeyAlgorithm = 'ECDSA' | 'RSA';
 export type EtcdClusterCrossplaneCompositionUpdatePolicy = 'Automatic' | 'Manual';
-/**
- * What it found.
- */
-export type EtcdClusterBackupsLastProofResult = 'Passed' | 'Failed' | 'Blocked';
 
 /**
  * EtcdCluster is an etcd cluster, and the one object a person writes: applying it makes the cluster, changing it changes the running cluster, deleting it takes the cluster away.
@@ -970,9 +966,9 @@ export interface EtcdClusterBackups {
    */
   lastProofTime?: string;
   /**
-   * What it found.
+   * What it found: Passed, Failed or Blocked.
    */
-  lastProofResult?: EtcdClusterBackupsLastProofResult;
+  lastProofResult?: string;
   /**
    * When a proof last passed.
    */

@@ -32,7 +32,7 @@ describe('generated files', async () => {
     assert.deepEqual(
       [...files.keys()],
       [
-        ...['certificateset', 'cluster', 'member', 'quorum', 'snapshot', 'snapshotschedule'].map(
+        ...['certificateset', 'cluster', 'member', 'quorum', 'restore', 'snapshot', 'snapshotschedule'].map(
           (kind) => `api/etcd${kind}.gen.ts`,
         ),
         'docs/api.md',

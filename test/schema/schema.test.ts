@@ -70,9 +70,9 @@ for (const kind of all) {
       assert.deepEqual(rules, []);
     });
 
-    // Nobody but its author ever writes the spec of a snapshot, and that only once.
+    // Nobody but its author ever writes the spec of a snapshot or a restore, and that only once.
     it('is never immutable as a whole, since Crossplane and the runtime write into spec', () => {
-      if (kind.kind === 'EtcdSnapshot') return;
+      if (kind.kind === 'EtcdSnapshot' || kind.kind === 'EtcdRestore') return;
       const rules = fields.find(({ path }) => path === 'spec')?.schema['x-kubernetes-validations'] ?? [];
       assert.deepEqual(
         rules.filter(({ rule }) => rule.replace(/\s/g, '') === 'self==oldSelf'),
@@ -102,6 +102,8 @@ describe('the XRD', () => {
   it('holds exactly the status that functions project and Crossplane answers with, nothing that nobody writes', () => {
     assert.deepEqual(Object.keys(claim.schema.properties?.status?.properties ?? {}).sort(), [
       'authEnabled',
+      'backups',
+      'caChange',
       'certificatesExpireAt',
       'clusterID',
       'connection',
