@@ -17,10 +17,18 @@ import {
 } from '../core/snapshots/proof-job.ts';
 import { type ProofObserved, type ProofReport, planProof, type SeenProofJob } from '../core/snapshots/proof-plan.ts';
 import { SCHEDULE_LABEL } from '../core/snapshots/snapshot-job.ts';
-import { isFault, resources, type Stored } from '../ports/kube.ts';
-import { jobState, newestPod, podsOfJob, type SnapshotWorld, snapshotKind, waitingOf } from './snapshot-jobs.ts';
-import { mergeTo } from './status-patch.ts';
-import { clusterKey, FIELD_MANAGER } from './world.ts';
+import { isFault, type Stored } from '../ports/kube.ts';
+import {
+  deleteJob,
+  jobState,
+  newestPod,
+  podsOfJob,
+  type SnapshotWorld,
+  startJob,
+  waitingOf,
+  writeStatus,
+} from './snapshot-jobs.ts';
+import { clusterKey } from './world.ts';
 
 /** Longer ones are told apart by their beginning; it stands in the status. */
 const LONGEST_REQUEST = 200;
@@ -167,14 +175,8 @@ const record = async (
   status: EtcdSnapshotStatus,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { name, uid, resourceVersion, namespace = '' } = snapshot.metadata;
-  world.caches.snapshots.observe(
-    await world.kube.mergePatch<EtcdSnapshot>(
-      { resource: snapshotKind, namespace, name },
-      { metadata: { uid, resourceVersion }, status: mergeTo(snapshot.status ?? {}, status) },
-      { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
-    ),
-  );
+  const { name, uid, namespace = '' } = snapshot.metadata;
+  await writeStatus(world, snapshot, status, signal);
   const provenIn = (of: EtcdSnapshotStatus | undefined) => of?.conditions?.find(({ type }) => type === 'Proven');
   const proven = provenIn(status);
   const before = provenIn(snapshot.status);
@@ -209,10 +211,7 @@ export const passOverProof = async (
   if (step.do === 'Wait') return step.recheckMs;
   if (step.do === 'Nothing') return undefined;
   if (step.do === 'DeleteJob') {
-    // In the background: an orphaned Pod would keep its volume.
-    const ref = { resource: resources.jobs, namespace, name: proofJobName(name) };
-    await world.kube.delete(ref, { uid: step.uid, propagationPolicy: 'Background', signal });
-    return 1_000;
+    return deleteJob(world, { namespace, name: proofJobName(name), uid: step.uid }, signal);
   }
   const stored = knownSnapshot(snapshot);
   const { sizeBytes } = snapshot.status?.artifact ?? {};
@@ -232,12 +231,5 @@ export const passOverProof = async (
     placement: placementOf(world, snapshot),
     agentImage: seen.agentImage ?? '',
   });
-  try {
-    world.caches.jobs.observe(await world.kube.create(resources.jobs, job, { signal, fieldManager: FIELD_MANAGER }));
-  } catch (error) {
-    // One of this name that is not ours belongs to a snapshot that was deleted, and goes with it.
-    if (!isFault(error, 'AlreadyExists')) throw error;
-    return 1_000;
-  }
-  return 0;
+  return startJob(world, job, signal);
 };

@@ -1,11 +1,12 @@
 /** What passes over snapshots and their proofs work with, and how both read the Jobs that do the work. */
 import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { Pod } from 'kubernetes-types/core/v1.js';
-import type { EtcdSnapshot } from '../../api/etcdsnapshot.gen.ts';
+import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import type { SeenJob, SnapshotProgress } from '../core/snapshots/snapshot-plan.ts';
-import { type Resource, resources, type Stored } from '../ports/kube.ts';
-import type { Cache, World } from './world.ts';
+import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
+import { mergeTo } from './status-patch.ts';
+import { type Cache, FIELD_MANAGER, type World } from './world.ts';
 
 export type SnapshotWorld = Pick<World, 'kube' | 'secrets' | 'clock' | 'log' | 'announce'> & {
   readonly caches: Pick<World['caches'], 'quorums' | 'pods' | 'members'> & {
@@ -54,4 +55,43 @@ export const waitingOf = ({ status }: Stored<Pod>): string | undefined => {
   }
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   return scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined;
+};
+
+/** Writes what is not the same already. Fails with a Conflict where somebody else has written in the meantime. */
+export const writeStatus = async (
+  { kube, caches }: SnapshotWorld,
+  { metadata: { name, namespace = '', uid, resourceVersion }, status: before = {} }: Stored<EtcdSnapshot>,
+  status: EtcdSnapshotStatus,
+  signal: AbortSignal,
+): Promise<void> => {
+  caches.snapshots.observe(
+    await kube.mergePatch<EtcdSnapshot>(
+      { resource: snapshotKind, namespace, name },
+      { metadata: { uid, resourceVersion }, status: mergeTo(before, status) },
+      { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
+    ),
+  );
+};
+
+/** Returns in how many milliseconds to look again. */
+export const startJob = async ({ kube, caches }: SnapshotWorld, job: Job, signal: AbortSignal): Promise<number> => {
+  try {
+    caches.jobs.observe(await kube.create(resources.jobs, job, { signal, fieldManager: FIELD_MANAGER }));
+    return 0;
+  } catch (error) {
+    // A Job of this name that is not ours belongs to a snapshot that was deleted, and goes with it.
+    if (!isFault(error, 'AlreadyExists')) throw error;
+    return 1_000;
+  }
+};
+
+/** In the background: an orphaned Pod would keep its volume. Returns in how many milliseconds to look again. */
+export const deleteJob = async (
+  { kube }: SnapshotWorld,
+  job: { readonly namespace: string; readonly name: string; readonly uid: string },
+  signal: AbortSignal,
+): Promise<number> => {
+  const { namespace, name, uid } = job;
+  await kube.delete({ resource: resources.jobs, namespace, name }, { uid, propagationPolicy: 'Background', signal });
+  return 1_000;
 };

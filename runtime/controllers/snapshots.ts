@@ -19,12 +19,20 @@ import {
   type SeenJob,
   type SnapshotObserved,
 } from '../core/snapshots/snapshot-plan.ts';
-import { isFault, resources, type Stored } from '../ports/kube.ts';
+import { isFault, type Stored } from '../ports/kube.ts';
 import { rootSecretOf } from './in-use-secrets.ts';
 import { passOverProof } from './proofs.ts';
-import { jobState, newestPod, podsOfJob, type SnapshotWorld, snapshotKind, waitingOf } from './snapshot-jobs.ts';
-import { mergeTo } from './status-patch.ts';
-import { clusterKey, FIELD_MANAGER } from './world.ts';
+import {
+  deleteJob,
+  jobState,
+  newestPod,
+  podsOfJob,
+  type SnapshotWorld,
+  startJob,
+  waitingOf,
+  writeStatus,
+} from './snapshot-jobs.ts';
+import { clusterKey } from './world.ts';
 
 const milliseconds = (time: string | undefined, otherwise: number): number =>
   time === undefined ? otherwise : Date.parse(time);
@@ -160,15 +168,8 @@ const record = async (
   status: EtcdSnapshotStatus,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { name, uid, resourceVersion } = snapshot.metadata;
-  const namespace = snapshot.metadata.namespace ?? '';
-  world.caches.snapshots.observe(
-    await world.kube.mergePatch<EtcdSnapshot>(
-      { resource: snapshotKind, namespace, name },
-      { metadata: { uid, resourceVersion }, status: mergeTo(snapshot.status ?? {}, status) },
-      { subresource: 'status', signal, fieldManager: FIELD_MANAGER },
-    ),
-  );
+  const { name, uid, namespace = '' } = snapshot.metadata;
+  await writeStatus(world, snapshot, status, signal);
   const ready = status.conditions?.find(({ type }) => type === 'Ready');
   const before = snapshot.status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined || ready.reason === before?.reason) return;
@@ -216,9 +217,7 @@ export const passOverSnapshot = async (
   if (step.do === 'Wait') return step.recheckMs;
   if (step.do === 'Nothing') return undefined;
   if (step.do === 'DeleteJob') {
-    const ref = { resource: resources.jobs, namespace, name: snapshotJobName(name) };
-    await world.kube.delete(ref, { uid: step.uid, propagationPolicy: 'Background', signal });
-    return 1_000;
+    return deleteJob(world, { namespace, name: snapshotJobName(name), uid: step.uid }, signal);
   }
   const job = snapshotJob({
     namespace,
@@ -232,12 +231,5 @@ export const passOverSnapshot = async (
     ...scheduleOf(world, snapshot),
     agentImage: seen.agentImage ?? '',
   });
-  try {
-    world.caches.jobs.observe(await world.kube.create(resources.jobs, job, { signal, fieldManager: FIELD_MANAGER }));
-  } catch (error) {
-    // A Job of this name that is not ours belongs to a snapshot that was deleted, and goes with it.
-    if (!isFault(error, 'AlreadyExists')) throw error;
-    return 1_000;
-  }
-  return 0;
+  return startJob(world, job, signal);
 };

@@ -4,9 +4,17 @@
  */
 import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { Container, PodSpec, Volume } from 'kubernetes-types/core/v1.js';
-import { ANNOTATIONS, API_VERSION, DEFAULT_IMAGE_REPOSITORY } from '../../../api/names.ts';
+import { ANNOTATIONS, DEFAULT_IMAGE_REPOSITORY } from '../../../api/names.ts';
 import { AGENT } from '../seeding.ts';
-import { HOPELESS, SNAPSHOT_LABEL, SNAPSHOT_OF_LABEL } from './snapshot-job.ts';
+import {
+  DRAINED,
+  HOPELESS,
+  ownedBySnapshot,
+  RESTRICTED_CONTAINER,
+  RESTRICTED_POD,
+  SNAPSHOT_LABEL,
+  SNAPSHOT_OF_LABEL,
+} from './snapshot-job.ts';
 import { type StoreLocation, storeAccess } from './store-access.ts';
 
 /** What the agent is told, as JSON in its environment. No secret is in it. */
@@ -84,12 +92,6 @@ export const etcdImage = ({ image, imageVersion }: ProofPlacement, version: stri
   return image.endsWith(tag) ? `${image.slice(0, -tag.length)}:v${version}` : image;
 };
 
-const secure: Container['securityContext'] = {
-  allowPrivilegeEscalation: false,
-  readOnlyRootFilesystem: true,
-  capabilities: { drop: ['ALL'] },
-};
-
 const volume = ({ placement, sizeBytes }: ProofJobOf): Volume => {
   const size = `${proofVolumeGiB(sizeBytes)}Gi`;
   if (placement.inMemory) return { name: VOLUME, emptyDir: { sizeLimit: size } };
@@ -121,9 +123,9 @@ export const proofJob = (of: ProofJobOf): Job => {
     image: of.agentImage,
     imagePullPolicy: 'IfNotPresent',
     command: [...AGENT, step, '--work', WORK],
-    resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } },
+    resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '512Mi' } },
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    securityContext: secure,
+    securityContext: RESTRICTED_CONTAINER,
     volumeMounts: [work],
   });
   const image = etcdImage(of.placement, of.etcdVersion);
@@ -138,7 +140,7 @@ export const proofJob = (of: ProofJobOf): Job => {
       ...(memoryLimit === undefined ? {} : { limits: { memory: memoryLimit } }),
     },
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    securityContext: secure,
+    securityContext: RESTRICTED_CONTAINER,
     volumeMounts: [work],
   });
   const fetch = agent(FETCH, 'proof-fetch');
@@ -158,16 +160,7 @@ export const proofJob = (of: ProofJobOf): Job => {
       namespace: of.namespace,
       labels,
       annotations: { [ANNOTATIONS.prove]: of.request },
-      ownerReferences: [
-        {
-          apiVersion: API_VERSION,
-          kind: 'EtcdSnapshot',
-          name: of.name,
-          uid: of.uid,
-          controller: true,
-          blockOwnerDeletion: false,
-        },
-      ],
+      ownerReferences: [ownedBySnapshot(of)],
     },
     spec: {
       backoffLimit: TRIES_AFTER_THE_FIRST,
@@ -179,7 +172,7 @@ export const proofJob = (of: ProofJobOf): Job => {
             action: 'FailJob',
             onExitCodes: { containerName, operator: 'In', values: [HOPELESS] },
           })),
-          { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+          DRAINED,
         ],
       } as NonNullable<Job['spec']>['podFailurePolicy'] & object,
       template: {
@@ -194,14 +187,7 @@ export const proofJob = (of: ProofJobOf): Job => {
           ...(imagePullSecrets === undefined ? {} : { imagePullSecrets }),
           ...(nodeSelector === undefined ? {} : { nodeSelector }),
           ...(tolerations === undefined ? {} : { tolerations }),
-          securityContext: {
-            runAsNonRoot: true,
-            runAsUser: 65532,
-            runAsGroup: 65532,
-            fsGroup: 65532,
-            fsGroupChangePolicy: 'OnRootMismatch',
-            seccompProfile: { type: 'RuntimeDefault' },
-          },
+          securityContext: RESTRICTED_POD,
           initContainers: [
             {
               ...fetch,

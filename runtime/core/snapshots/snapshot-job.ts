@@ -1,6 +1,7 @@
 /** The Job of one snapshot: the runtime's own image, one container, no rights in Kubernetes. */
 import type { Job } from 'kubernetes-types/batch/v1.js';
-import type { EnvVar, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
+import type { Container, EnvVar, PodSpec, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
+import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
 import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotScheduleSpec } from '../../../api/etcdsnapshotschedule.gen.ts';
 import { API_VERSION, GROUP } from '../../../api/names.ts';
@@ -63,6 +64,34 @@ export type SnapshotJobOf = {
   readonly imagePullSecrets?: readonly { readonly name: string }[];
 };
 
+/** Of a Job for this EtcdSnapshot: it goes with it. */
+export const ownedBySnapshot = ({ name, uid }: { readonly name: string; readonly uid: string }): OwnerReference => ({
+  apiVersion: API_VERSION,
+  kind: 'EtcdSnapshot',
+  name,
+  uid,
+  controller: true,
+  blockOwnerDeletion: false,
+});
+
+/** Rule of a Job: that a Pod was drained is no failure of what it did. */
+export const DRAINED = { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] } as const;
+
+/** As the restricted Pod security standard has it, with the user of our image. */
+export const RESTRICTED_POD: PodSpec['securityContext'] & object = {
+  runAsNonRoot: true,
+  runAsUser: 65532,
+  runAsGroup: 65532,
+  fsGroup: 65532,
+  fsGroupChangePolicy: 'OnRootMismatch',
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+export const RESTRICTED_CONTAINER: Container['securityContext'] & object = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ['ALL'] },
+};
+
 export const snapshotJob = (of: SnapshotJobOf): Job => {
   const { s3 } = of.spec.destination;
   const store = storeAccess(of.spec.destination, false);
@@ -115,16 +144,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
       name: snapshotJobName(of.name),
       namespace: of.namespace,
       labels,
-      ownerReferences: [
-        {
-          apiVersion: API_VERSION,
-          kind: 'EtcdSnapshot',
-          name: of.name,
-          uid: of.uid,
-          controller: true,
-          blockOwnerDeletion: false,
-        },
-      ],
+      ownerReferences: [ownedBySnapshot(of)],
     },
     spec: {
       backoffLimit: TRIES_AFTER_THE_FIRST,
@@ -133,8 +153,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
       podFailurePolicy: {
         rules: [
           { action: 'FailJob', onExitCodes: { containerName: 'snapshot', operator: 'In', values: [HOPELESS] } },
-          // A drain is no failure of the snapshot.
-          { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+          DRAINED,
         ],
       } as NonNullable<Job['spec']>['podFailurePolicy'] & object,
       template: {
@@ -152,14 +171,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
           ...(s3?.serviceAccountName === undefined ? {} : { serviceAccountName: s3.serviceAccountName }),
           enableServiceLinks: false,
           ...(of.imagePullSecrets === undefined ? {} : { imagePullSecrets: [...of.imagePullSecrets] }),
-          securityContext: {
-            runAsNonRoot: true,
-            runAsUser: 65532,
-            runAsGroup: 65532,
-            fsGroup: 65532,
-            fsGroupChangePolicy: 'OnRootMismatch',
-            seccompProfile: { type: 'RuntimeDefault' },
-          },
+          securityContext: RESTRICTED_POD,
           containers: [
             {
               name: 'snapshot',
@@ -171,11 +183,7 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
               resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
               // Only what is written here for us; of a crash the log's end.
               terminationMessagePolicy: 'FallbackToLogsOnError',
-              securityContext: {
-                allowPrivilegeEscalation: false,
-                readOnlyRootFilesystem: true,
-                capabilities: { drop: ['ALL'] },
-              },
+              securityContext: RESTRICTED_CONTAINER,
               ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
             },
           ],
