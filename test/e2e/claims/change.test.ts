@@ -63,7 +63,8 @@ describe('a running cluster', () => {
       await ready(place, 'demo');
       const add = async (url: string): Promise<string> => {
         const said = await etcdctl(place, 'demo', 'member', 'add', 'by-hand', '--learner', `--peer-urls=${url}`);
-        const id = /Member ([0-9a-f]+) added as learner/.exec(said)?.[1];
+        // Padded to sixteen places with spaces.
+        const id = /Member +([0-9a-f]+) added as learner/.exec(said)?.[1];
         assert.ok(id, said);
         return id;
       };
