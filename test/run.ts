@@ -173,7 +173,7 @@ const parts: readonly Part[] = [
     name: 'e2e',
     what: 'claims and repairs on the real cluster',
     needs: 'operator',
-    run: async () => tests(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3, 900_000),
+    run: async () => testsOnCluster(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3),
   },
   {
     name: 'faults',

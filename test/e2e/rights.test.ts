@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { runtimeName, systemNamespace } from '../../deploy/names.ts';
 import { type Cluster, CommandFailed } from '../cluster/cluster.ts';
-import { connected } from './place.ts';
+import { connected, inNamespace, refusal } from './place.ts';
 
 const account = `system:serviceaccount:${systemNamespace}:${runtimeName}`;
+
+const REFUSED = /denied request: the runtime writes Secrets .* and no others/;
 
 type Where = { readonly namespace: string; readonly name?: string };
 
@@ -63,7 +65,7 @@ describe('the account of the runtime', () => {
     const { cluster } = await connected();
     for (const [verb, resource] of [
       ['get', 'secrets'],
-      ['patch', 'secrets'],
+      ['update', 'secrets'],
       ['delete', 'secrets'],
       ['create', 'pods/exec'],
       ['patch', 'etcdclusters.etcd-operator.cozystack.io'],
@@ -72,10 +74,23 @@ describe('the account of the runtime', () => {
       ['patch', 'nodes'],
       ['delete', 'nodes'],
       ['patch', 'persistentvolumes'],
-      ['delete', 'jobs.batch'],
+      ['patch', 'jobs.batch'],
       ['get', 'leases.coordination.k8s.io'],
     ] as const) {
       assert.equal(await may(cluster, verb, resource), false, `${verb} ${resource}`);
     }
   });
+
+  // What it may write of Secrets is said by a policy, which `can-i` does not know.
+  test(
+    'may not write a Secret that is not its own',
+    inNamespace('secrets', async (place) => {
+      const own = { metadata: { name: 'somebodys' }, data: { word: 'YQ==' } };
+      await place.apply({ apiVersion: 'v1', kind: 'Secret', ...own });
+      const as = `--as=${account}`;
+      const other = JSON.stringify({ data: { word: 'Yg==' } });
+      assert.match(await refusal(place.kubectl(['patch', 'secret', 'somebodys', '-p', other, as])), REFUSED);
+      assert.match(await refusal(place.kubectl(['create', 'secret', 'generic', 'another', as])), REFUSED);
+    }),
+  );
 });

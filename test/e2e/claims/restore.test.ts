@@ -63,7 +63,7 @@ describe('a claim with spec.bootstrap.restore', {
       objects.close();
 
       await place.apply(
-        claim('copy', { bootstrap: { restore: { source: { s3: { ...s3, key } } } } }),
+        claim('copy', { replicas: 5, bootstrap: { restore: { source: { s3: { ...s3, key } } } } }),
         claim('altered', { bootstrap: { restore: { source: { s3: { ...s3, key: 'altered.db' } } } } }),
       );
       const { message } = await condition(() => claimIn(place, 'altered'), 'Available', {
@@ -73,8 +73,8 @@ describe('a claim with spec.bootstrap.restore', {
       t.diagnostic(message ?? '');
       assert.match(message ?? '', /altered/);
 
-      await ready(place, 'copy', { deadlineMs: 120_000 });
-      await oneCluster(place, 'copy', 3);
+      await ready(place, 'copy', { deadlineMs: 180_000 });
+      await oneCluster(place, 'copy', 5);
       const pods = reachable(await podsOf(place, 'copy'));
       for (const pod of pods) {
         for (const name of keys)

@@ -112,7 +112,13 @@ describe('a cluster that is lost', { skip }, () => {
         // The kubelet has started it anew meanwhile, and it has caught up.
         if ((await startsOf()) !== starts) continue;
         first = taken;
+        const others = reachable(await Promise.all(['demo-0', 'demo-1'].map((member) => podOf(place, member))));
         await destroy(place, ['demo-0', 'demo-1']);
+        // Their Pods are gone at once, etcd in them only later; until then demo-2 would catch up.
+        await eventually('the others have ended', async () => {
+          const answers = await Promise.allSettled(others.map((pod) => selfOf(place, pod)));
+          if (answers.some(({ status }) => status === 'fulfilled')) notYet('one answers');
+        });
       }
       assert.ok(first !== undefined, 'a snapshot that goes further than demo-2');
       // Not let go on: what the others had sent lies in its sockets and would be read.
