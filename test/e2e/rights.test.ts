@@ -83,14 +83,10 @@ describe('the account of the runtime', () => {
 
   // What it may write of Secrets is said by a policy, which `can-i` does not know.
   test(
-    'may not write a Secret that is not its own',
+    'may not make a Secret that is not of its own type',
     inNamespace('secrets', async (place) => {
-      const own = { metadata: { name: 'somebodys' }, data: { word: 'YQ==' } };
-      await place.apply({ apiVersion: 'v1', kind: 'Secret', ...own });
-      const as = `--as=${account}`;
-      const other = JSON.stringify({ data: { word: 'Yg==' } });
-      assert.match(await refusal(place.kubectl(['patch', 'secret', 'somebodys', '-p', other, as])), REFUSED);
-      assert.match(await refusal(place.kubectl(['create', 'secret', 'generic', 'another', as])), REFUSED);
+      const create = ['create', 'secret', 'generic', 'somebodys', `--as=${account}`];
+      assert.match(await refusal(place.kubectl(create)), REFUSED);
     }),
   );
 });
