@@ -116,9 +116,9 @@ describe('an EtcdSnapshot', () => {
     assert.equal(status?.conditions?.[0]?.status, 'True');
   });
 
-  test('whose Job ended well but whose report is gone is not called complete', () => {
+  test('whose Job ended well but whose report is gone is not called complete, and another Job is asked', () => {
     const { step, status } = planSnapshot(seen({ job: job({ state: 'complete' }) }));
-    assert.equal(step.do, 'Wait');
+    assert.deepEqual(step, { do: 'DeleteJob', uid: 'j1' });
     assert.equal(status?.phase, undefined);
   });
 

@@ -90,7 +90,7 @@ export type SnapshotStep =
       readonly clusterUID: string;
       readonly access: MemberAccess;
     }
-  /** Its Pod cannot end. Another Job finds what this one stored, and ends its upload where that still goes on. */
+  /** Its Pod cannot end, or is gone with its result. Another Job finds what this one stored, and ends its upload where that still goes on. */
   | { readonly do: 'DeleteJob'; readonly uid: string }
   | { readonly do: 'Nothing' };
 
@@ -256,12 +256,16 @@ export const planSnapshot = (seen: SnapshotObserved): SnapshotDecision => {
     if (!job.report.known) {
       return job.state === 'failed'
         ? failed(seen, 'SnapshotFailed', `${job.message ?? 'its Job failed'}; ${job.report.why}`)
-        : // It ended well and its Pod is gone: another Job finds what was stored and tells.
+        : // It ended well and nobody can say with what: another Job finds what was stored and tells, without taking it again.
           {
-            step: { do: 'Wait', recheckMs: RECHECK_MS },
+            step: { do: 'DeleteJob', uid: job.uid },
             status: withCondition(
               seen,
-              { status: 'False', reason: 'SnapshotRunning', message: `the result is not readable: ${job.report.why}` },
+              {
+                status: 'False',
+                reason: 'SnapshotRunning',
+                message: `the result is asked for again: ${job.report.why}`,
+              },
               {},
             ),
           };
