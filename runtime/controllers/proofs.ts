@@ -17,15 +17,17 @@ import {
 } from '../core/snapshots/proof-job.ts';
 import { type ProofObserved, type ProofReport, planProof, type SeenProofJob } from '../core/snapshots/proof-plan.ts';
 import { SCHEDULE_LABEL } from '../core/snapshots/snapshot-job.ts';
-import { isFault, type Stored } from '../ports/kube.ts';
+import type { Stored } from '../ports/kube.ts';
 import {
-  deleteJob,
   jobState,
+  LOOK_AGAIN_MS,
   newestPod,
   podsOfJob,
+  recorded,
   type SnapshotWorld,
   startJob,
   waitingOf,
+  withoutNewJob,
   writeStatus,
 } from './snapshot-jobs.ts';
 import { clusterKey } from './world.ts';
@@ -200,19 +202,8 @@ export const passOverProof = async (
   const { name, uid, namespace = '' } = snapshot.metadata;
   const seen = await observeProof(world, snapshot, signal);
   const { step, status } = planProof(seen);
-  if (status !== undefined) {
-    try {
-      await record(world, snapshot, status, signal);
-    } catch (error) {
-      if (isFault(error, 'NotFound', 'Conflict')) return 200;
-      throw error;
-    }
-  }
-  if (step.do === 'Wait') return step.recheckMs;
-  if (step.do === 'Nothing') return undefined;
-  if (step.do === 'DeleteJob') {
-    return deleteJob(world, { namespace, name: proofJobName(name), uid: step.uid }, signal);
-  }
+  if (status !== undefined && !(await recorded(record(world, snapshot, status, signal)))) return LOOK_AGAIN_MS;
+  if (step.do !== 'CreateJob') return withoutNewJob(world, { namespace, name: proofJobName(name) }, step, signal);
   const stored = knownSnapshot(snapshot);
   const { sizeBytes } = snapshot.status?.artifact ?? {};
   if (stored?.sha256 === undefined || stored.etcdVersion === undefined || sizeBytes === undefined) {

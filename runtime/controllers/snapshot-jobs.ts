@@ -85,13 +85,34 @@ export const startJob = async ({ kube, caches }: SnapshotWorld, job: Job, signal
   }
 };
 
-/** In the background: an orphaned Pod would keep its volume. Returns in how many milliseconds to look again. */
-export const deleteJob = async (
+/** After a write that somebody else's came before. */
+export const LOOK_AGAIN_MS = 200;
+
+/** Whether a status was written; not where the object was changed or deleted meanwhile, which another pass looks at. */
+export const recorded = async (write: Promise<void>): Promise<boolean> => {
+  try {
+    await write;
+    return true;
+  } catch (error) {
+    if (isFault(error, 'NotFound', 'Conflict')) return false;
+    throw error;
+  }
+};
+
+/** What is done about the Job that is there, or that none is. Returns in how many milliseconds to look again, or nothing. */
+export const withoutNewJob = async (
   { kube }: SnapshotWorld,
-  job: { readonly namespace: string; readonly name: string; readonly uid: string },
+  job: { readonly namespace: string; readonly name: string },
+  step:
+    | { readonly do: 'Wait'; readonly recheckMs?: number }
+    | { readonly do: 'DeleteJob'; readonly uid: string }
+    | { readonly do: 'Nothing' },
   signal: AbortSignal,
-): Promise<number> => {
-  const { namespace, name, uid } = job;
-  await kube.delete({ resource: resources.jobs, namespace, name }, { uid, propagationPolicy: 'Background', signal });
+): Promise<number | undefined> => {
+  if (step.do === 'Wait') return step.recheckMs;
+  if (step.do === 'Nothing') return undefined;
+  // In the background: an orphaned Pod would keep its volume.
+  const options = { uid: step.uid, propagationPolicy: 'Background', signal } as const;
+  await kube.delete({ resource: resources.jobs, ...job }, options);
   return 1_000;
 };

@@ -19,17 +19,19 @@ import {
   type SeenJob,
   type SnapshotObserved,
 } from '../core/snapshots/snapshot-plan.ts';
-import { isFault, type Stored } from '../ports/kube.ts';
+import type { Stored } from '../ports/kube.ts';
 import { rootSecretOf } from './in-use-secrets.ts';
 import { passOverProof } from './proofs.ts';
 import {
-  deleteJob,
   jobState,
+  LOOK_AGAIN_MS,
   newestPod,
   podsOfJob,
+  recorded,
   type SnapshotWorld,
   startJob,
   waitingOf,
+  withoutNewJob,
   writeStatus,
 } from './snapshot-jobs.ts';
 import { clusterKey } from './world.ts';
@@ -206,19 +208,8 @@ export const passOverSnapshot = async (
   if (snapshot.status?.phase === 'Complete') return passOverProof(world, snapshot, signal);
   const seen = await observeSnapshot(world, snapshot, signal);
   const { step, status } = planSnapshot(seen);
-  if (status !== undefined) {
-    try {
-      await record(world, snapshot, status, signal);
-    } catch (error) {
-      if (isFault(error, 'NotFound', 'Conflict')) return 200;
-      throw error;
-    }
-  }
-  if (step.do === 'Wait') return step.recheckMs;
-  if (step.do === 'Nothing') return undefined;
-  if (step.do === 'DeleteJob') {
-    return deleteJob(world, { namespace, name: snapshotJobName(name), uid: step.uid }, signal);
-  }
+  if (status !== undefined && !(await recorded(record(world, snapshot, status, signal)))) return LOOK_AGAIN_MS;
+  if (step.do !== 'CreateJob') return withoutNewJob(world, { namespace, name: snapshotJobName(name) }, step, signal);
   const job = snapshotJob({
     namespace,
     name,

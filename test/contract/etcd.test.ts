@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { classifyExit } from '../../runtime/core/exit-causes.ts';
 import {
   EtcdFault,
@@ -16,26 +15,12 @@ import { memberEtcdVersions } from '../cluster/versions.ts';
 import { fakeEtcd } from './etcd-fake.ts';
 import type { EtcdLab, EtcdUnderTest, Place, Start } from './etcd-lab.ts';
 import { realEtcd } from './etcd-real.ts';
+import { eventually } from './patience.ts';
 
 const implementations: readonly EtcdUnderTest[] = [
   ...memberEtcdVersions.map(fakeEtcd),
   ...memberEtcdVersions.map(realEtcd),
 ];
-
-const PATIENCE_MS = 20_000;
-
-/** The first answer of `look` that does not throw. etcd announces nothing, so it is asked. */
-const eventually = async <T>(look: () => Promise<T>): Promise<T> => {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    try {
-      return await look();
-    } catch (failure) {
-      if (Date.now() > deadline) throw failure;
-      await delay(25);
-    }
-  }
-};
 
 const faultOf = async (call: Promise<unknown>): Promise<EtcdFault> => {
   const failure = await call.then(

@@ -1,7 +1,6 @@
 /** Mutual TLS and passwords together: what etcd makes of a client's certificate, by the names that the runtime relies on. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { CLIENT_AUTH, type Identity, issue, SERVER_AUTH } from '../../functions/server/certificates.fixture.ts';
 import { createEtcdClients } from '../../runtime/adapters/etcd/clients.ts';
 import { type EtcdTlsFiles, etcdConfigFile } from '../../runtime/core/etcd-config.ts';
@@ -10,6 +9,7 @@ import { memberEtcdVersions } from '../cluster/versions.ts';
 import type { Place, Start } from './etcd-lab.ts';
 import { EtcdWorkbench, freePorts } from './etcd-process.ts';
 import { configOf } from './etcd-real.ts';
+import { eventually } from './patience.ts';
 
 const HOST = 'member.demo.team-a.svc';
 const ca = issue({ subject: 'clients', authority: true });
@@ -21,20 +21,6 @@ const client = (commonName?: string): Identity =>
     usages: [CLIENT_AUTH],
     ...(commonName === undefined ? {} : { commonName }),
   });
-
-const PATIENCE_MS = 20_000;
-
-const eventually = async <T>(look: () => Promise<T>): Promise<T> => {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    try {
-      return await look();
-    } catch (failure) {
-      if (Date.now() > deadline) throw failure;
-      await pause(25);
-    }
-  }
-};
 
 const refuses = async (call: Promise<unknown>, reason: EtcdFaultReason): Promise<void> => {
   const failure = await call.then(
