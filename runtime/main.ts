@@ -206,10 +206,10 @@ const world: World = {
   dialler: createDialler({ secrets, etcd, read: readTlsSecret }),
   clock,
   log,
-  announce: ({ kind, name, namespace, uid }, { type, reason, message, action }) =>
+  announce: ({ kind, name, namespace, uid }, { type, reason, message, action, essential }) =>
     events.record(
       { apiVersion: API_VERSION, kind, metadata: { name, namespace, uid } },
-      { type, reason, message, action },
+      { type, reason, message, action, essential },
     ),
   drawToken: () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join(''),
   revisions: new Map(),

@@ -24,6 +24,9 @@ type Counts = { passed: number; failed: number };
 /** What a part found; `again` names the files that passed only at their second run. */
 type Found = Counts & { readonly again?: readonly string[] };
 
+/** A line for each failure, said once more at the end: what a test says when it fails can be long, and a log is read from its end. */
+const failures: string[] = [];
+
 /** Programs: etcd, kube-apiserver and Crossplane are built. Operator: it runs on a cluster. */
 type Need = 'nothing' | 'programs' | 'operator';
 type Ready = { readonly [need in Need]: () => Promise<void> };
@@ -90,6 +93,8 @@ async function tests(
     if ('failureType' in error && error.failureType === 'subtestsFailed') return;
     const where = file === undefined ? '' : `  (${relative(root, file)}${line === undefined ? '' : `:${line}`})`;
     say(`   ✖ ${name}${where}`);
+    const [why = ''] = (error.cause instanceof Error ? error.cause.message : String(error.cause)).split('\n');
+    failures.push(`${name}${where}: ${why}`);
     const cause = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause);
     // A file that could not even be loaded has only its process to speak for it.
     const complaint = name === file ? (complaints.get(file) ?? '') : '';
@@ -238,7 +243,9 @@ async function main(): Promise<Found> {
       await ready[needs]();
       counts = await runPart();
     } catch (error) {
-      say(`   ✖ ${error instanceof Error ? error.message : String(error)}`);
+      const why = error instanceof Error ? error.message : String(error);
+      say(`   ✖ ${why}`);
+      failures.push(`${name}: ${why}`);
       counts = { passed: 0, failed: 1 };
     }
     results.push({ name, counts, took: secondsSince(started) });
@@ -258,6 +265,7 @@ const started = performance.now();
 try {
   const { passed, failed, again = [] } = await main();
   say(`all of it took ${secondsSince(started)}`);
+  for (const line of failures) say(`✖ ${line}`);
   if (again.length > 0) say(`passed only when run again: ${again.join(', ')}`);
   say(`${passed} passed, ${failed} failed`);
   process.exitCode = failed === 0 ? 0 : 1;

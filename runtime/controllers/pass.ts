@@ -63,6 +63,20 @@ const claimOf = ({ situation }: Decision): About | undefined => {
 
 const reasonOf = (step: Step): Reason | undefined => ('reason' in step ? step.reason : undefined);
 
+/**
+ * Steps that give data up or take the place of a cluster, by a person's consent. They end the longest of troubles, which has
+ * said so much by then that its object's further events are held back: these are what it was about.
+ */
+const ESSENTIAL: ReadonlySet<Step['do']> = new Set([
+  'BeginRecovery',
+  'CompleteRecovery',
+  'AbandonRecovery',
+  'BeginCutOver',
+  'CompleteRestoreInPlace',
+  'GiveUpRestore',
+  'LetGo',
+]);
+
 type Words = { readonly type: 'Normal' | 'Warning'; readonly reason: Reason; readonly message: string };
 
 /** What a person who follows the claim's events wants to read. Silence for what repeats or only prepares. */
@@ -437,7 +451,9 @@ export const createPasses = (world: World, settledMs: () => number, listeners: P
       const claim = claimOf(decision);
       for (const one of step.do === 'EndOperation' && step.next !== undefined ? [step, step.next] : [step]) {
         const words = wordsFor(one);
-        if (words !== undefined && claim !== undefined) world.announce(claim, { ...words, action: one.do });
+        if (words !== undefined && claim !== undefined) {
+          world.announce(claim, { ...words, action: one.do, essential: ESSENTIAL.has(one.do) });
+        }
       }
     }
 

@@ -49,6 +49,8 @@ export type Announce = (
     readonly reason: Reason;
     readonly message: string;
     readonly action: string;
+    /** As in an EventNote: written even while a troubled object's other events are held back. */
+    readonly essential?: boolean;
   },
 ) => void;
 

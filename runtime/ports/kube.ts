@@ -238,6 +238,8 @@ export type EventNote = {
   message: string;
   /** What was done or not done, one word. */
   action?: string | undefined;
+  /** Written however much was said of the object before: for what happens once and for good. */
+  essential?: boolean | undefined;
 };
 
 export type KubeEvents = {

@@ -94,6 +94,16 @@ describe('the event recorder', () => {
     assert.equal(list().length, 17);
   });
 
+  test('writes what happens once and for good, however much was said before', async () => {
+    const { events, dropped, list } = await begin();
+    for (let n = 0; n < 40; n++) events.record(about, { ...note, message: `number ${n}` });
+    const before = dropped.length;
+    events.record(about, { ...note, message: 'revisions 7 to 9 are lost', essential: true });
+    await events.flush();
+    assert.equal(dropped.length, before);
+    assert.ok(list().some(({ message }) => message === 'revisions 7 to 9 are lost'));
+  });
+
   test('never throws, whatever the server says, and writes the next one', async () => {
     const { fake, events, dropped, list } = await begin();
     fake.inject.fault({ plural: 'events', status: 403, reason: 'Forbidden' });

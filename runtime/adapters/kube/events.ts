@@ -137,7 +137,8 @@ export const createEventRecorder = (options: EventRecorderOptions): EventRecorde
       repeat(known);
       return;
     }
-    if (!affords(uid)) {
+    // Draws on what is left all the same: what it cost, the others do without.
+    if (!affords(uid) && note.essential !== true) {
       dropped('limited');
       return;
     }
