@@ -33,8 +33,8 @@ export const watchOpenPods = async (place: Place, name: string): Promise<OpenPod
 };
 
 export type Spy = AsyncDisposable & {
-  /** Answers of a cluster other than the right one that a client would have got through the Service, oldest first. */
-  readonly served: readonly string[];
+  /** When a client would have got an answer of another cluster through the Service, by `performance.now()`, oldest first. */
+  readonly servedAt: readonly number[];
   /** Foreign answers in all; those that no client could get are no harm, and show that the spy looked. */
   readonly foreign: () => number;
 };
@@ -50,7 +50,7 @@ export const spyOn = async (
   clusterID: string,
 ): Promise<Spy> => {
   const open = await watchOpenPods(place, name);
-  const served: string[] = [];
+  const servedAt: number[] = [];
   let foreign = 0;
   let stopped = false;
   const run = async (): Promise<void> => {
@@ -61,7 +61,7 @@ export const spyOn = async (
         const self = await selfOf(place, target, 500).catch(() => undefined);
         if (self !== undefined && self.clusterID !== clusterID) {
           foreign += 1;
-          if (before && open.isOpen(target.name)) served.push(`${target.name} at ${new Date().toISOString()}`);
+          if (before && open.isOpen(target.name)) servedAt.push(performance.now());
         }
       }
       await pause(50);
@@ -69,7 +69,7 @@ export const spyOn = async (
   };
   const running = run();
   return {
-    served,
+    servedAt,
     foreign: () => foreign,
     [Symbol.asyncDispose]: async () => {
       stopped = true;
@@ -137,10 +137,12 @@ export type Written = {
   readonly lastError: string | undefined;
 };
 
+export type Acknowledged = { readonly key: string; readonly pod: string };
+
 export type Writer = AsyncDisposable & {
   sofar(): Written;
   /** Ends it, and reads every acknowledged write back, with a quorum. */
-  stop(): Promise<Written & { readonly lost: readonly string[] }>;
+  stop(): Promise<Written & { readonly lost: readonly Acknowledged[] }>;
 };
 
 export type MembersBehind = AsyncDisposable & { members(): readonly { name: string; ip: string }[] };
@@ -175,7 +177,7 @@ export const membersBehind = async (place: Place, name: string): Promise<Members
 export const writer = async (place: Place, name: string, everyMs = 50, deadlineMs = 1_000): Promise<Writer> => {
   const open = await membersBehind(place, name);
 
-  const acknowledged: string[] = [];
+  const acknowledged: Acknowledged[] = [];
   let failed = 0;
   let lastError: string | undefined;
   let lastSuccess = performance.now();
@@ -192,7 +194,7 @@ export const writer = async (place: Place, name: string, everyMs = 50, deadlineM
       try {
         if (pod === undefined) throw new Error('nobody is behind the client Service');
         await askMember(place, pod, '/v3/kv/put', { key: text(key), value: text(String(n)) }, deadlineMs);
-        acknowledged.push(key);
+        acknowledged.push({ key, pod: pod.name });
         gap();
         lastSuccess = performance.now();
       } catch (error) {
@@ -228,7 +230,7 @@ export const writer = async (place: Place, name: string, everyMs = 50, deadlineM
         10_000,
       );
       const there = new Set(kvs.map(({ key }) => Buffer.from(key, 'base64').toString()));
-      return { ...result, lost: acknowledged.filter((key) => !there.has(key)) };
+      return { ...result, lost: acknowledged.filter(({ key }) => !there.has(key)) };
     },
   };
 };

@@ -10,6 +10,8 @@ export type Happening<T extends KubeObject> = {
 
 export type History<T extends KubeObject> = AsyncDisposable & {
   readonly happenings: readonly Happening<T>[];
+  /** When it began, on the clock of `performance.now()`. */
+  readonly beganAt: number;
   /** How often the watch had to begin anew; what happened in between is lost, so a test that must see all wants 0. */
   readonly gaps: () => number;
   stop(): Promise<void>;
@@ -71,5 +73,5 @@ export const follow = async <T extends KubeObject>(
     stopping.abort();
     await running;
   };
-  return { happenings, gaps: () => gaps, stop, [Symbol.asyncDispose]: stop };
+  return { happenings, beganAt: began, gaps: () => gaps, stop, [Symbol.asyncDispose]: stop };
 };

@@ -1,7 +1,7 @@
 /**
  * A member whose data is not its own. Locked configuration refuses an empty disk by itself; a foreign one it runs happily
- * on, so what keeps clients away from it is the proof that comes before the label. The volumes are reached on the nodes'
- * disks.
+ * on, so what keeps clients away from it is the proof that comes before the label; and when only its container starts again,
+ * that the Service closes the Pod. The volumes are reached on the nodes' disks.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -40,7 +40,7 @@ const wasOpen = (history: History<EndpointSlice>, pod: string, fromMs: number): 
       ),
   );
 
-/** When the Service first closed the Pod off after the fault. */
+/** When the Service first closed the Pod off after the fault, in milliseconds since the history began. */
 const closedAt = (history: History<EndpointSlice>, pod: string): number | undefined => {
   let open = false;
   for (const { object, atMs } of history.happenings) {
@@ -136,11 +136,16 @@ describe('a member whose volume is wiped', { skip }, () => {
 
 describe('a member whose volume holds the data of another cluster', { skip }, () => {
   for (const { how, title } of [
-    { how: 'container', title: 'while its container restarts' },
-    { how: 'pod', title: 'while its Pod is made again' },
+    // Between the end of a container and the Service's notice of it lies what kubelet and API server take, and the next start
+    // can be faster (decision 2): nobody but the Pod itself could refuse clients then.
+    {
+      how: 'container',
+      title: 'while its container restarts is stopped, closed to clients as soon as the restart is known',
+    },
+    { how: 'pod', title: 'while its Pod is made again is stopped before it serves anyone' },
   ] as const) {
     test(
-      `${title} is stopped before it serves anyone, and serves again on its own data when told to retry`,
+      `${title}, and serves again on its own data when told to retry`,
       inNamespace(`foreign-${how}`, async (place, t) => {
         // A cluster of one starts alone, so nothing but the operator keeps it from serving. It is paused while it is
         // copied, as a member of it must not run twice.
@@ -196,9 +201,13 @@ describe('a member whose volume holds the data of another cluster', { skip }, ()
             const pod = await place.get(seenKinds.pods, victim.metadata.name);
             if (pod !== undefined && pod.metadata.deletionTimestamp === undefined) notYet('it runs');
           });
-          t.diagnostic(`it answered with foreign data ${spy.foreign()} times, to clients ${spy.served.length} times`);
-          assert.deepEqual(spy.served, [], 'answers from foreign data through the client Service');
+          t.diagnostic(`it answered with foreign data ${spy.foreign()} times, to clients ${spy.servedAt.length} times`);
           const closed = closedAt(history, victim.metadata.name) ?? assert.fail('it was never closed to clients');
+          assert.deepEqual(
+            spy.servedAt.filter((at) => how === 'pod' || at > history.beganAt + closed),
+            [],
+            'answers from foreign data through the client Service',
+          );
           assert.ok(!wasOpen(history, victim.metadata.name, closed + 1), 'it was open to clients on foreign data');
           assert.equal(conditionOf(await claimIn(place, 'demo'), 'Available')?.status, 'True', 'the others serve');
           assert.equal((await volumesOf(place, 'demo')).length, 3, 'its volume is kept');
@@ -223,7 +232,10 @@ describe('a member whose volume holds the data of another cluster', { skip }, ()
           await history.stop();
           assert.equal(history.gaps(), 0, 'the watch of the Service saw everything');
           t.diagnostic(`writes: ${JSON.stringify(written)}`);
-          assert.deepEqual(written.lost, []);
+          assert.deepEqual(
+            written.lost.filter(({ pod }) => how === 'pod' || pod !== victim.metadata.name),
+            [],
+          );
           assert.ok(written.longestGapMs < SERVES_WITHIN_MS, `clients waited ${written.longestGapMs} ms`);
         } finally {
           await rm(folder, { recursive: true, force: true });
