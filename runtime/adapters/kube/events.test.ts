@@ -86,12 +86,12 @@ describe('the event recorder', () => {
     for (let n = 0; n < 40; n++) events.record(about, { ...note, message: `number ${n}` });
     events.record({ ...about, metadata: { ...about.metadata, name: 'other', uid: 'u2' } }, note);
     await events.flush();
-    assert.equal(list().length, 16);
+    assert.equal(list().length, 26);
     assert.deepEqual(new Set(dropped), new Set(['limited']));
     await clock.advance(30_000);
     events.record(about, { ...note, message: 'later' });
     await events.flush();
-    assert.equal(list().length, 17);
+    assert.equal(list().length, 27);
   });
 
   test('writes what happens once and for good, however much was said before', async () => {

@@ -34,8 +34,8 @@ export type EventRecorder = KubeEvents & {
 
 /** A repeat is counted here and written at most this often: nothing of ours ticks in etcd. */
 const REPEAT_MS = 60_000;
-/** Per object: so many different Events at once, then one each half minute. */
-const BURST = 15;
+/** Per object: so many different Events at once, as client-go allows, then one each half minute. */
+const BURST = 25;
 const REFILL_MS = 30_000;
 const LARGEST_QUEUE = 200;
 const LARGEST_MEMORY = 2000;
