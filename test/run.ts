@@ -27,6 +27,8 @@ type Found = Counts & { readonly again?: readonly string[] };
 /** A line for each failure, said once more at the end: what a test says when it fails can be long, and a log is read from its end. */
 const failures: string[] = [];
 
+type Result = { readonly name: string; readonly counts: Found; readonly took: string };
+
 /** Programs: etcd, kube-apiserver and Crossplane are built. Operator: it runs on a cluster. */
 type Need = 'nothing' | 'programs' | 'operator';
 type Ready = { readonly [need in Need]: () => Promise<void> };
@@ -35,6 +37,8 @@ type Part = {
   readonly name: string;
   readonly what: string;
   readonly needs: Need;
+  /** Runs along with the part after it: one that mostly waits leaves it the processors. */
+  readonly besideNext?: true;
   run(): Promise<Found>;
 };
 
@@ -147,6 +151,9 @@ async function testsOnCluster(files: readonly string[], concurrency: number): Pr
 /** They have parts of their own, since they need programs whose build may take longer than any test may. */
 const apart = ['runtime/adapters/etcd/**', 'test/contract/**', 'test/schema/**', 'test/golden/**', 'test/e2e/**'];
 
+/** Contracts that speak to the cluster's own servers, and so must be over before the faults begin. */
+const contractsOnCluster = ['test/contract/{kube,retention,snapshot-store}.test.ts'];
+
 const parts: readonly Part[] = [
   { name: 'check', what: 'types, lint, generated files, imports', needs: 'nothing', run: checks },
   {
@@ -168,17 +175,24 @@ const parts: readonly Part[] = [
     run: async () => tests(await testFiles(['test/golden/**/*.test.ts']), 2, 300_000),
   },
   {
-    name: 'contract',
-    what: 'ports: the fakes, real etcd, a real API server',
+    name: 'e2e',
+    what: 'claims and repairs on the real cluster, and what its own servers promise',
     needs: 'operator',
     run: async () =>
-      tests(await testFiles(['test/contract/**/*.test.ts', 'runtime/adapters/etcd/**/*.test.ts']), 1, 300_000),
+      testsOnCluster(await testFiles([...contractsOnCluster, 'test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3),
   },
   {
-    name: 'e2e',
-    what: 'claims and repairs on the real cluster',
-    needs: 'operator',
-    run: async () => testsOnCluster(await testFiles(['test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3),
+    name: 'contract',
+    what: 'ports: the fakes, real etcd, real S3',
+    needs: 'programs',
+    // The faults spend two thirds of their time waiting for the cluster.
+    besideNext: true,
+    run: async () =>
+      tests(
+        await testFiles(['test/contract/**/*.test.ts', 'runtime/adapters/etcd/**/*.test.ts'], contractsOnCluster),
+        1,
+        300_000,
+      ),
   },
   {
     name: 'faults',
@@ -234,8 +248,7 @@ function prepare(needs: readonly Need[]): Ready {
 async function main(): Promise<Found> {
   const chosen = chosenParts(process.argv.slice(2));
   const ready = prepare(chosen.map(({ needs }) => needs));
-  const results: { name: string; counts: Found; took: string }[] = [];
-  for (const { name, what, needs, run: runPart } of chosen) {
+  const runOne = async ({ name, what, needs, run: runPart }: Part): Promise<Result> => {
     say(`\n== ${name}: ${what}`);
     const started = performance.now();
     let counts: Found;
@@ -248,8 +261,17 @@ async function main(): Promise<Found> {
       failures.push(`${name}: ${why}`);
       counts = { passed: 0, failed: 1 };
     }
-    results.push({ name, counts, took: secondsSince(started) });
+    return { name, counts, took: secondsSince(started) };
+  };
+  const results: Result[] = [];
+  let together: Promise<Result>[] = [];
+  for (const part of chosen) {
+    together.push(runOne(part));
+    if (part.besideNext === true) continue;
+    results.push(...(await Promise.all(together)));
+    together = [];
   }
+  results.push(...(await Promise.all(together)));
   say('');
   for (const { name, counts, took } of results) {
     say(`${name.padEnd(10)}${took.padStart(8)}  ${counts.passed} passed, ${counts.failed} failed`);
