@@ -11,9 +11,11 @@ import { compareMinors, minorOf } from '../../api/upgrade-path.ts';
 import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
 import { caChangeMessage, caChangeOf, unusable } from './ca-change.ts';
 import { authoritiesOf, endingSoon, firstProblem, firstToEnd, trustBundle } from './certificates.ts';
+import { conditions, type Said, truth } from './conditions.ts';
 import { advice, isSame, remembered } from './consent.ts';
+import { equalJson } from './equal-json.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
-import type { Instant, SeenPod } from './observed.ts';
+import type { SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
 import { nodeLoss } from './rules/lost-nodes.ts';
@@ -24,45 +26,8 @@ import { lastSeenOf, snapshotsOf, survivorsOf } from './survivors.ts';
 /** Trouble that the API server or the kubelet made for the step that was taken. */
 export type StepFault = { readonly reason: Reason; readonly message: string };
 
-type Truth = 'True' | 'False' | 'Unknown';
-type Condition = {
-  type: string;
-  status: Truth;
-  reason: string;
-  message?: string;
-  lastTransitionTime: string;
-  observedGeneration?: number;
-};
-type Said = { readonly status: Truth; readonly reason: Reason; readonly message: string };
-
 /** The scheduler and the provisioner need a moment; before that, "not yet" is no trouble. */
 const PATIENCE_MS = 4_000;
-const CONDITION_MESSAGE_MAX = 1_000;
-
-const truth = (value: boolean): Truth => (value ? 'True' : 'False');
-const short = (text: string): string =>
-  text.length <= CONDITION_MESSAGE_MAX ? text : `${text.slice(0, CONDITION_MESSAGE_MAX - 1)}…`;
-
-/** Transition time moves only when the status value does. */
-const conditions = (
-  before: readonly Condition[] | undefined,
-  now: Instant,
-  generation: number,
-  said: Readonly<Record<string, Said>>,
-): Condition[] =>
-  Object.entries(said).map(([type, { status, reason, message }]) => {
-    const old = before?.find((condition) => condition.type === type);
-    return {
-      type,
-      status,
-      reason,
-      message: short(message),
-      lastTransitionTime:
-        old !== undefined && old.status === status ? old.lastTransitionTime : new Date(now).toISOString(),
-      observedGeneration: generation,
-    };
-  });
-
 // ------------------------------------------------------------------------------------------------------- a member
 
 export type MemberReport = {
@@ -253,8 +218,6 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   return startingReport(s, slot, s.latch !== undefined && joined);
 };
 
-const sameStatus = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
-
 /** The status to write, or undefined where what stands there is good enough. */
 export const memberStatus = (s: Situation, slot: Slot): EtcdMemberStatus | undefined => {
   const { member, pod, incarnation } = slot;
@@ -301,34 +264,8 @@ export const memberStatus = (s: Situation, slot: Slot): EtcdMemberStatus | undef
       Synced: { status: 'True', reason: 'Settled', message: 'the runtime follows this member' },
     }),
   };
-  return sameStatus(next, ordered(before, next)) ? undefined : next;
+  return equalJson(next, before) ? undefined : next;
 };
-
-/** The same keys in the same order, so that comparing texts compares values. */
-const ordered = (before: object, like: object): object => {
-  const source = before as Record<string, unknown>;
-  const keys = [...Object.keys(like), ...Object.keys(source).filter((key) => !(key in like))];
-  return Object.fromEntries(
-    keys
-      .filter((key) => key in source)
-      .map((key) => {
-        const mine = source[key];
-        const theirs = (like as Record<string, unknown>)[key];
-        if (Array.isArray(mine) && Array.isArray(theirs)) {
-          return [
-            key,
-            mine.map((item: unknown, i) => {
-              const model: unknown = theirs[i];
-              return isObject(item) && isObject(model) ? ordered(item, model) : item;
-            }),
-          ];
-        }
-        return [key, isObject(mine) && isObject(theirs) ? ordered(mine, theirs) : mine];
-      }),
-  );
-};
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const REFUSALS = new Set<string>(['ForeignData', 'ForeignIdentity', 'RevisionTooLow'] satisfies Reason[]);
 
@@ -796,10 +733,10 @@ export const quorumStatus = (
     ...rest,
     conditions: forming ? all.filter(([type]) => type !== 'Available') : all,
   });
-  if (!sameStatus(essence(next), essence(before))) {
-    return { status: next, urgent: !sameStatus(waitedFor(essence(next)), waitedFor(essence(before))) };
+  if (!equalJson(essence(next), essence(before))) {
+    return { status: next, urgent: !equalJson(waitedFor(essence(next)), waitedFor(essence(before))) };
   }
-  if (sameStatus(detail(next), detail(before))) return undefined;
+  if (equalJson(detail(next), detail(before))) return undefined;
   if (phase === 'Bootstrapping') return undefined;
   return { status: next, urgent: false };
 };
