@@ -5,6 +5,8 @@
 import type { EtcdQuorumPastRestore, EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import type { EtcdRestoreStatus } from '../../api/etcdrestore.gen.ts';
 import type { Reason } from '../../api/reasons.ts';
+import { conditions } from './conditions.ts';
+import { equalJson } from './equal-json.ts';
 import type { Instant, SeenSeed } from './observed.ts';
 import { hindranceNow, hindranceTo, type RestoreSource, type Restoring } from './restores.ts';
 import { seedFailure } from './seed-failures.ts';
@@ -159,27 +161,18 @@ const facts = (seen: RestoreObserved): Partial<EtcdRestoreStatus> => {
   };
 };
 
-const same = (a: unknown, b: unknown): boolean => canonical(a) === canonical(b);
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
-
 /** The status to write; undefined where it says all of that already. */
 export const restoreStatus = (seen: RestoreObserved): EtcdRestoreStatus | undefined => {
   const before = seen.status;
   if (isOver(before.phase)) {
     // What has ended stays so. Only which volumes are left may still change.
     const kept = before.before?.volumes;
-    return kept === undefined || same(kept, seen.volumes)
+    return kept === undefined || equalJson(kept, seen.volumes)
       ? undefined
       : { ...before, before: { ...before.before, volumes: [...seen.volumes] } };
   }
   const { phase, reason, message } = saidOf(seen);
   const at = new Date(seen.now).toISOString();
-  const old = before.conditions?.find(({ type }) => type === 'Ready');
   const status = phase === 'Complete' ? 'True' : 'False';
   const next: EtcdRestoreStatus = {
     ...before,
@@ -187,16 +180,7 @@ export const restoreStatus = (seen: RestoreObserved): EtcdRestoreStatus | undefi
     phase,
     ...(isOver(phase) ? { completionTime: at } : {}),
     observedGeneration: seen.generation,
-    conditions: [
-      {
-        type: 'Ready',
-        status,
-        reason,
-        message: message.slice(0, 1_000),
-        lastTransitionTime: old?.status === status ? old.lastTransitionTime : at,
-        observedGeneration: seen.generation,
-      },
-    ],
+    conditions: conditions(before.conditions, seen.now, seen.generation, { Ready: { status, reason, message } }),
   };
-  return same(next, before) ? undefined : next;
+  return equalJson(next, before) ? undefined : next;
 };

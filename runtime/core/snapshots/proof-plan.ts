@@ -4,6 +4,7 @@
  */
 import type { EtcdSnapshotStatus } from '../../../api/etcdsnapshot.gen.ts';
 import type { Reason } from '../../../api/reasons.ts';
+import { conditions, type Said } from '../conditions.ts';
 import { equalJson } from '../equal-json.ts';
 import type { Fact, Instant } from '../observed.ts';
 
@@ -91,35 +92,21 @@ const verdicts: Record<string, Verdict> = {
 /** What is not known to speak against the snapshot, does not. */
 const verdictOn = (reason: string): Verdict => verdicts[reason] ?? { result: 'Blocked', reason: 'ProofBlocked' };
 
-type Said = { readonly status: 'True' | 'False' | 'Unknown'; readonly reason: Reason; readonly message: string };
-
 const withProven = (
   seen: ProofObserved,
   said: Said | undefined,
   change: Partial<EtcdSnapshotStatus> = {},
 ): EtcdSnapshotStatus | undefined => {
-  const conditions = seen.status.conditions ?? [];
-  const before = conditions.find(({ type }) => type === PROVEN);
-  if (before === undefined && said === undefined) return undefined;
-  const others = conditions.filter(({ type }) => type !== PROVEN);
+  const before = seen.status.conditions ?? [];
+  const others = before.filter(({ type }) => type !== PROVEN);
+  if (others.length === before.length && said === undefined) return undefined;
   const next: EtcdSnapshotStatus = {
     ...seen.status,
     ...change,
-    conditions:
-      said === undefined
-        ? others
-        : [
-            ...others,
-            {
-              type: PROVEN,
-              status: said.status,
-              reason: said.reason,
-              message: said.message.slice(0, 1_000),
-              lastTransitionTime:
-                before?.status === said.status ? before.lastTransitionTime : new Date(seen.now).toISOString(),
-              observedGeneration: seen.generation,
-            },
-          ],
+    conditions: [
+      ...others,
+      ...(said === undefined ? [] : conditions(before, seen.now, seen.generation, { [PROVEN]: said })),
+    ],
   };
   return equalJson(next, seen.status) ? undefined : next;
 };

@@ -5,6 +5,7 @@
 import type { EtcdSnapshotStatus } from '../../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotScheduleSpec, EtcdSnapshotScheduleStatus } from '../../../api/etcdsnapshotschedule.gen.ts';
 import type { Reason } from '../../../api/reasons.ts';
+import { conditions, type Said } from '../conditions.ts';
 import { equalJson } from '../equal-json.ts';
 import type { Instant } from '../observed.ts';
 import type { RetentionRules } from './retention.ts';
@@ -89,8 +90,6 @@ export const retentionRules = (retention: EtcdSnapshotScheduleSpec['retention'])
 };
 
 export const scheduledName = (schedule: string, due: Instant): string => `${schedule}-${Math.floor(due / 1_000)}`;
-
-type Said = { readonly status: 'True' | 'False' | 'Unknown'; readonly reason: Reason; readonly message: string };
 
 const isRunning = ({ status }: ScheduledSnapshot): boolean => status.phase !== 'Complete' && status.phase !== 'Failed';
 const takenAt = ({ status }: ScheduledSnapshot): number =>
@@ -267,17 +266,7 @@ const statusOf = (seen: ScheduleObserved, begun: Instant | undefined, name: stri
     ...(proof?.result === 'Passed' ? { lastProvenTime: proof.time } : {}),
     ...sinceProof(seen, proof, begun !== undefined),
     observedGeneration: seen.generation,
-    conditions: Object.entries(said).map(([type, { status, reason, message }]) => {
-      const was = seen.status.conditions?.find((one) => one.type === type);
-      return {
-        type,
-        status,
-        reason,
-        message: message.slice(0, 1_000),
-        lastTransitionTime: was?.status === status ? was.lastTransitionTime : time(seen.now),
-        observedGeneration: seen.generation,
-      };
-    }),
+    conditions: conditions(seen.status.conditions, seen.now, seen.generation, said),
   };
   return equalJson(next, seen.status) ? undefined : next;
 };

@@ -4,6 +4,7 @@
  */
 import type { EtcdSnapshotSpec, EtcdSnapshotStatus } from '../../../api/etcdsnapshot.gen.ts';
 import type { Reason } from '../../../api/reasons.ts';
+import { conditions, type Said } from '../conditions.ts';
 import { equalJson } from '../equal-json.ts';
 import type { Fact, Instant } from '../observed.ts';
 import type { SnapshotManifest } from './manifest.ts';
@@ -104,8 +105,6 @@ const RECHECK_MS = 5_000;
 /** How often progress is written: it is for people who look, and each write goes to every watcher. */
 const PROGRESS_MS = 3_000;
 
-type Said = { readonly status: 'True' | 'False'; readonly reason: Reason; readonly message: string };
-
 const FINAL = new Set(['Complete', 'Failed']);
 
 const failures: Record<string, Reason> = {
@@ -128,22 +127,11 @@ const withCondition = (
   said: Said,
   change: Partial<EtcdSnapshotStatus>,
 ): EtcdSnapshotStatus | undefined => {
-  const before = seen.status.conditions?.find(({ type }) => type === 'Ready');
-  const moved = before === undefined || before.status !== said.status;
   const next: EtcdSnapshotStatus = {
     ...seen.status,
     ...change,
     observedGeneration: seen.generation,
-    conditions: [
-      {
-        type: 'Ready',
-        status: said.status,
-        reason: said.reason,
-        message: said.message.slice(0, 1_000),
-        lastTransitionTime: moved ? new Date(seen.now).toISOString() : before.lastTransitionTime,
-        observedGeneration: seen.generation,
-      },
-    ],
+    conditions: conditions(seen.status.conditions, seen.now, seen.generation, { Ready: said }),
   };
   return equalJson(next, seen.status) ? undefined : next;
 };
