@@ -37,7 +37,8 @@ import { snapshotKind } from './controllers/snapshot-jobs.ts';
 import { passOverSnapshot } from './controllers/snapshots.ts';
 import { createWorkQueue } from './controllers/work-queue.ts';
 import { clusterKey, clusterOf, kinds, type World } from './controllers/world.ts';
-import { SCHEDULE_LABEL, SNAPSHOT_LABEL, SNAPSHOT_OF_LABEL } from './core/snapshots/snapshot-job.ts';
+import { SNAPSHOT_LABEL, SNAPSHOT_OF_LABEL } from './core/snapshots/agent-job.ts';
+import { SCHEDULE_LABEL } from './core/snapshots/snapshot-job.ts';
 import { type KubeObject, resources, type Stored } from './ports/kube.ts';
 
 const positive = (text: string): number => {

@@ -4,9 +4,9 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
 import { createEtcdClients } from '../adapters/etcd/clients.ts';
+import { HOPELESS } from '../core/snapshots/agent-job.ts';
 import { retentionRules } from '../core/snapshots/schedule-plan.ts';
 import {
-  HOPELESS,
   MEMBER_TLS_MOUNT,
   ORDER_VARIABLE,
   ROOT_PASSWORD_VARIABLE,

@@ -13,9 +13,9 @@ import { passOverSchedule, type ScheduleWorld, scheduleKind } from '../../runtim
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
 import { passOverSnapshot } from '../../runtime/controllers/snapshots.ts';
 import { type Cache, clusterKey } from '../../runtime/controllers/world.ts';
+import { SNAPSHOT_OF_LABEL } from '../../runtime/core/snapshots/agent-job.ts';
 import type { SnapshotManifest } from '../../runtime/core/snapshots/manifest.ts';
 import type { ProofReport } from '../../runtime/core/snapshots/proof-plan.ts';
-import { SNAPSHOT_OF_LABEL } from '../../runtime/core/snapshots/snapshot-job.ts';
 import type { AgentReport } from '../../runtime/core/snapshots/snapshot-plan.ts';
 import { type Kube, type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
 import { kubeInProcess } from '../fakes/fake-kube-in-process.ts';

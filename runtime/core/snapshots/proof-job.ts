@@ -6,15 +6,7 @@ import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { Container, PodSpec, Volume } from 'kubernetes-types/core/v1.js';
 import { ANNOTATIONS, DEFAULT_IMAGE_REPOSITORY } from '../../../api/names.ts';
 import { AGENT } from '../seeding.ts';
-import {
-  DRAINED,
-  HOPELESS,
-  ownedBySnapshot,
-  RESTRICTED_CONTAINER,
-  RESTRICTED_POD,
-  SNAPSHOT_LABEL,
-  SNAPSHOT_OF_LABEL,
-} from './snapshot-job.ts';
+import { agentJob, RESTRICTED_CONTAINER } from './agent-job.ts';
 import { type StoreLocation, storeAccess } from './store-access.ts';
 
 /** What the agent is told, as JSON in its environment. No secret is in it. */
@@ -44,7 +36,6 @@ const PEER = 'http://127.0.0.1:2380';
 export const TOKEN_KEY = 'token.key';
 
 const TRIES_AFTER_THE_FIRST = 2;
-const LONGEST_SECONDS = 4 * 3_600;
 /** It is deleted as soon as its result is recorded; this is for a runtime that never comes back. */
 const KEPT_SECONDS = 3_600;
 
@@ -114,7 +105,6 @@ const volume = ({ placement, sizeBytes }: ProofJobOf): Volume => {
  * etcd takes tokens that are signed with a key which the first step draws, and the agent signs itself one for root.
  */
 export const proofJob = (of: ProofJobOf): Job => {
-  const { s3 } = of.source;
   const store = storeAccess(of.source, true);
   const order: ProofOrder = { source: of.source, snapshotUID: of.uid, sha256: of.sha256 };
   const work = { name: VOLUME, mountPath: MOUNT };
@@ -144,98 +134,69 @@ export const proofJob = (of: ProofJobOf): Job => {
     volumeMounts: [work],
   });
   const fetch = agent(FETCH, 'proof-fetch');
-  const labels = {
-    // Neither this nor any other label is one that a Service of the cluster selects.
-    'app.kubernetes.io/name': 'etcd-proof',
-    'app.kubernetes.io/managed-by': 'etcd-operator',
-    [SNAPSHOT_LABEL]: of.name,
-    [SNAPSHOT_OF_LABEL]: of.cluster,
-  };
   const { nodeSelector, tolerations, imagePullSecrets } = of.placement;
-  return {
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    metadata: {
-      name: proofJobName(of.name),
-      namespace: of.namespace,
-      labels,
-      annotations: { [ANNOTATIONS.prove]: of.request },
-      ownerReferences: [ownedBySnapshot(of)],
-    },
-    spec: {
-      backoffLimit: TRIES_AFTER_THE_FIRST,
-      activeDeadlineSeconds: LONGEST_SECONDS,
-      ttlSecondsAfterFinished: KEPT_SECONDS,
-      podFailurePolicy: {
-        rules: [
-          ...[FETCH, COMPARE].map((containerName) => ({
-            action: 'FailJob',
-            onExitCodes: { containerName, operator: 'In', values: [HOPELESS] },
-          })),
-          DRAINED,
-        ],
-      } as NonNullable<Job['spec']>['podFailurePolicy'] & object,
-      template: {
-        metadata: { labels },
-        spec: {
-          // Begun again from the first step by another Pod, on a volume of its own.
-          restartPolicy: 'Never',
-          automountServiceAccountToken: s3?.serviceAccountName !== undefined,
-          ...(s3?.serviceAccountName === undefined ? {} : { serviceAccountName: s3.serviceAccountName }),
-          enableServiceLinks: false,
-          terminationGracePeriodSeconds: 10,
-          ...(imagePullSecrets === undefined ? {} : { imagePullSecrets }),
-          ...(nodeSelector === undefined ? {} : { nodeSelector }),
-          ...(tolerations === undefined ? {} : { tolerations }),
-          securityContext: RESTRICTED_POD,
-          initContainers: [
-            {
-              ...fetch,
-              env: [{ name: PROOF_ORDER, value: JSON.stringify(order) }, ...store.env],
-              volumeMounts: [work, ...store.mounts],
-            },
-            // As it was: no revision is added, since the hash speaks of those that the snapshot has.
-            etcd(RESTORE, [
-              '/usr/local/bin/etcdutl',
-              'snapshot',
-              'restore',
-              `${WORK}/snapshot.db`,
-              `--data-dir=${WORK}/restored`,
-              '--name=proof',
-              `--initial-cluster=proof=${PEER}`,
-              `--initial-advertise-peer-urls=${PEER}`,
-              '--initial-cluster-token=proof',
-            ]),
-            {
-              ...etcd(SERVE, [
-                '/usr/local/bin/etcd',
-                '--name=proof',
-                `--data-dir=${WORK}/restored`,
-                `--listen-client-urls=${CLIENT}`,
-                `--advertise-client-urls=${CLIENT}`,
-                `--listen-peer-urls=${PEER}`,
-                `--initial-advertise-peer-urls=${PEER}`,
-                `--initial-cluster=proof=${PEER}`,
-                '--initial-cluster-token=proof',
-                `--auth-token=jwt,priv-key=${WORK}/${TOKEN_KEY},sign-method=HS256`,
-                // No quota: one that is exceeded would be told as a fault of the snapshot.
-                '--quota-backend-bytes=-1',
-                // Nothing here is worth a disk's flush.
-                '--unsafe-no-fsync',
-                '--log-level=warn',
-              ]),
-              restartPolicy: 'Always',
-            },
-          ],
-          containers: [
-            {
-              ...agent(COMPARE, 'proof-compare'),
-              command: [...AGENT, 'proof-compare', '--work', WORK, '--endpoint', CLIENT],
-            },
-          ],
-          volumes: [volume(of), ...store.volumes],
+  return agentJob({
+    name: proofJobName(of.name),
+    snapshot: of,
+    cluster: of.cluster,
+    // Neither this nor any other label is one that a Service of the cluster selects.
+    appName: 'etcd-proof',
+    annotations: { [ANNOTATIONS.prove]: of.request },
+    triesAfterTheFirst: TRIES_AFTER_THE_FIRST,
+    keptSeconds: KEPT_SECONDS,
+    judges: [FETCH, COMPARE],
+    serviceAccountName: of.source.s3?.serviceAccountName,
+    pod: {
+      terminationGracePeriodSeconds: 10,
+      ...(imagePullSecrets === undefined ? {} : { imagePullSecrets }),
+      ...(nodeSelector === undefined ? {} : { nodeSelector }),
+      ...(tolerations === undefined ? {} : { tolerations }),
+      initContainers: [
+        {
+          ...fetch,
+          env: [{ name: PROOF_ORDER, value: JSON.stringify(order) }, ...store.env],
+          volumeMounts: [work, ...store.mounts],
         },
-      },
+        // As it was: no revision is added, since the hash speaks of those that the snapshot has.
+        etcd(RESTORE, [
+          '/usr/local/bin/etcdutl',
+          'snapshot',
+          'restore',
+          `${WORK}/snapshot.db`,
+          `--data-dir=${WORK}/restored`,
+          '--name=proof',
+          `--initial-cluster=proof=${PEER}`,
+          `--initial-advertise-peer-urls=${PEER}`,
+          '--initial-cluster-token=proof',
+        ]),
+        {
+          ...etcd(SERVE, [
+            '/usr/local/bin/etcd',
+            '--name=proof',
+            `--data-dir=${WORK}/restored`,
+            `--listen-client-urls=${CLIENT}`,
+            `--advertise-client-urls=${CLIENT}`,
+            `--listen-peer-urls=${PEER}`,
+            `--initial-advertise-peer-urls=${PEER}`,
+            `--initial-cluster=proof=${PEER}`,
+            '--initial-cluster-token=proof',
+            `--auth-token=jwt,priv-key=${WORK}/${TOKEN_KEY},sign-method=HS256`,
+            // No quota: one that is exceeded would be told as a fault of the snapshot.
+            '--quota-backend-bytes=-1',
+            // Nothing here is worth a disk's flush.
+            '--unsafe-no-fsync',
+            '--log-level=warn',
+          ]),
+          restartPolicy: 'Always',
+        },
+      ],
+      containers: [
+        {
+          ...agent(COMPARE, 'proof-compare'),
+          command: [...AGENT, 'proof-compare', '--work', WORK, '--endpoint', CLIENT],
+        },
+      ],
+      volumes: [volume(of), ...store.volumes],
     },
-  };
+  });
 };

@@ -1,32 +1,23 @@
-/** The Job of one snapshot: the runtime's own image, one container, no rights in Kubernetes. */
+/** The Job that takes one snapshot: the runtime's own image, one container. */
 import type { Job } from 'kubernetes-types/batch/v1.js';
-import type { Container, EnvVar, PodSpec, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
-import type { OwnerReference } from 'kubernetes-types/meta/v1.js';
+import type { EnvVar, Volume, VolumeMount } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshotSpec } from '../../../api/etcdsnapshot.gen.ts';
 import type { EtcdSnapshotScheduleSpec } from '../../../api/etcdsnapshotschedule.gen.ts';
-import { API_VERSION, GROUP } from '../../../api/names.ts';
+import { GROUP } from '../../../api/names.ts';
 import { AGENT } from '../seeding.ts';
+import { agentJob, RESTRICTED_CONTAINER } from './agent-job.ts';
 import type { MemberAccess, SeenSource } from './snapshot-plan.ts';
 import { storeAccess } from './store-access.ts';
-
-/** On the Job and its Pod: name of the EtcdSnapshot. Never a label that a Service of the cluster selects. */
-export const SNAPSHOT_LABEL = `${GROUP}/snapshot`;
-/** On the Job: name of the EtcdCluster, under a key of its own for the same reason. */
-export const SNAPSHOT_OF_LABEL = `${GROUP}/snapshot-of`;
 
 /** On an EtcdSnapshot: name of the EtcdSnapshotSchedule that made it. */
 export const SCHEDULE_LABEL = `${GROUP}/snapshot-schedule`;
 
 export const AGENT_PORT = 8080;
-/** Exit code of a failure that another try would only repeat. */
-export const HOPELESS = 3;
 
 /** `server/ca.crt`, `client/tls.crt` and `client/tls.key`, each where the cluster has it. */
 export const MEMBER_TLS_MOUNT = '/etc/etcd-operator/members';
 export const ROOT_PASSWORD_VARIABLE = 'ETCD_PASSWORD';
 const TRIES_AFTER_THE_FIRST = 3;
-/** A stalled stream ends much sooner, by the agent's own deadlines; this is for what nobody thought of. */
-const LONGEST_SECONDS = 4 * 3_600;
 /** Long enough that a runtime which was away finds the result; after that another Job would find the object. */
 const KEPT_SECONDS = 600;
 
@@ -64,43 +55,8 @@ export type SnapshotJobOf = {
   readonly imagePullSecrets?: readonly { readonly name: string }[];
 };
 
-/** Of a Job for this EtcdSnapshot: it goes with it. */
-export const ownedBySnapshot = ({ name, uid }: { readonly name: string; readonly uid: string }): OwnerReference => ({
-  apiVersion: API_VERSION,
-  kind: 'EtcdSnapshot',
-  name,
-  uid,
-  controller: true,
-  blockOwnerDeletion: false,
-});
-
-/** Rule of a Job: that a Pod was drained is no failure of what it did. */
-export const DRAINED = { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] } as const;
-
-/** As the restricted Pod security standard has it, with the user of our image. */
-export const RESTRICTED_POD: PodSpec['securityContext'] & object = {
-  runAsNonRoot: true,
-  runAsUser: 65532,
-  runAsGroup: 65532,
-  fsGroup: 65532,
-  fsGroupChangePolicy: 'OnRootMismatch',
-  seccompProfile: { type: 'RuntimeDefault' },
-};
-export const RESTRICTED_CONTAINER: Container['securityContext'] & object = {
-  allowPrivilegeEscalation: false,
-  readOnlyRootFilesystem: true,
-  capabilities: { drop: ['ALL'] },
-};
-
 export const snapshotJob = (of: SnapshotJobOf): Job => {
-  const { s3 } = of.spec.destination;
   const store = storeAccess(of.spec.destination, false);
-  const labels = {
-    'app.kubernetes.io/name': 'etcd-snapshot',
-    'app.kubernetes.io/managed-by': 'etcd-operator',
-    [SNAPSHOT_LABEL]: of.name,
-    [SNAPSHOT_OF_LABEL]: of.spec.clusterRef.name,
-  };
   const order: SnapshotAgentOrder = {
     snapshot: { name: of.name, uid: of.uid },
     cluster: { namespace: of.namespace, name: of.spec.clusterRef.name, uid: of.clusterUID, clusterID: of.clusterID },
@@ -137,59 +93,40 @@ export const snapshotJob = (of: SnapshotJobOf): Job => {
     })),
     ...store.volumes,
   ];
-  return {
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    metadata: {
-      name: snapshotJobName(of.name),
-      namespace: of.namespace,
-      labels,
-      ownerReferences: [ownedBySnapshot(of)],
-    },
-    spec: {
-      backoffLimit: TRIES_AFTER_THE_FIRST,
-      activeDeadlineSeconds: LONGEST_SECONDS,
-      ttlSecondsAfterFinished: KEPT_SECONDS,
-      podFailurePolicy: {
-        rules: [
-          { action: 'FailJob', onExitCodes: { containerName: 'snapshot', operator: 'In', values: [HOPELESS] } },
-          DRAINED,
-        ],
-      } as NonNullable<Job['spec']>['podFailurePolicy'] & object,
-      template: {
-        metadata: { labels },
-        spec: {
-          restartPolicy: 'Never',
-          // A minute, where Kubernetes would wait five before it gives up a node that does not answer.
-          tolerations: ['not-ready', 'unreachable'].map((taint) => ({
-            key: `node.kubernetes.io/${taint}`,
-            operator: 'Exists',
-            effect: 'NoExecute',
-            tolerationSeconds: 60,
-          })),
-          automountServiceAccountToken: s3?.serviceAccountName !== undefined,
-          ...(s3?.serviceAccountName === undefined ? {} : { serviceAccountName: s3.serviceAccountName }),
-          enableServiceLinks: false,
-          ...(of.imagePullSecrets === undefined ? {} : { imagePullSecrets: [...of.imagePullSecrets] }),
-          securityContext: RESTRICTED_POD,
-          containers: [
-            {
-              name: 'snapshot',
-              image: of.agentImage,
-              imagePullPolicy: 'IfNotPresent',
-              command: [...AGENT, 'snapshot'],
-              env,
-              ports: [{ name: 'progress', containerPort: AGENT_PORT, protocol: 'TCP' }],
-              resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
-              // Only what is written here for us; of a crash the log's end.
-              terminationMessagePolicy: 'FallbackToLogsOnError',
-              securityContext: RESTRICTED_CONTAINER,
-              ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
-            },
-          ],
-          ...(volumes.length === 0 ? {} : { volumes }),
+  return agentJob({
+    name: snapshotJobName(of.name),
+    snapshot: of,
+    cluster: of.spec.clusterRef.name,
+    appName: 'etcd-snapshot',
+    triesAfterTheFirst: TRIES_AFTER_THE_FIRST,
+    keptSeconds: KEPT_SECONDS,
+    judges: ['snapshot'],
+    serviceAccountName: of.spec.destination.s3?.serviceAccountName,
+    pod: {
+      // A minute, where Kubernetes would wait five before it gives up a node that does not answer.
+      tolerations: ['not-ready', 'unreachable'].map((taint) => ({
+        key: `node.kubernetes.io/${taint}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: 60,
+      })),
+      ...(of.imagePullSecrets === undefined ? {} : { imagePullSecrets: [...of.imagePullSecrets] }),
+      containers: [
+        {
+          name: 'snapshot',
+          image: of.agentImage,
+          imagePullPolicy: 'IfNotPresent',
+          command: [...AGENT, 'snapshot'],
+          env,
+          ports: [{ name: 'progress', containerPort: AGENT_PORT, protocol: 'TCP' }],
+          resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
+          // Only what is written here for us; of a crash the log's end.
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+          securityContext: RESTRICTED_CONTAINER,
+          ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
         },
-      },
+      ],
+      ...(volumes.length === 0 ? {} : { volumes }),
     },
-  };
+  });
 };
