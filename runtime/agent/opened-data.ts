@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
+import { type Comparison, compareData } from './compared-data.ts';
 import { type Fetched, Unrestorable } from './fetch-snapshot.ts';
 
 export type Opened = {
@@ -16,14 +17,6 @@ export type Opened = {
 const ASK_AGAIN_MS = 500;
 /** A restored database has no log to replay; one of some gibibytes is read once. */
 const ANSWER_WITHIN_MS = 300_000;
-
-/** History may have been compacted between the promise and the stream: then there is nothing to compare. */
-const unlessCompacted = (error: unknown): undefined => {
-  if (error instanceof EtcdFault && error.reason === 'Compacted') return undefined;
-  throw error;
-};
-
-const minorOf = (version: string | undefined): string | undefined => version?.split('.').slice(0, 2).join('.');
 
 export type CheckWith = {
   /** As nobody; then, where that is refused, as root. */
@@ -71,40 +64,36 @@ const letIn = async (by: CheckWith): Promise<EtcdMemberClient> => {
   }
 };
 
+type Difference = NonNullable<Comparison['difference']>;
+
+const words: Record<Difference['what'], (of: Difference, promised: Fetched) => string> = {
+  revision: ({ found, promised }) => `etcd finds the data at revision ${found}, its manifest promises ${promised}`,
+  keys: ({ found, promised }, { revision }) =>
+    `etcd finds ${found} keys at revision ${revision}, its manifest promises ${promised}`,
+  hash: ({ found, promised }, { revision }) =>
+    `etcd finds hash ${found} at revision ${revision}, its manifest promises ${promised}: take another snapshot, and look at the member that this one came from`,
+};
+
 /** Throws {@link Unrestorable} where it is not what was promised. */
 export const checkOpened = async (promised: Fetched, by: CheckWith): Promise<Opened> => {
   const client = await letIn(by);
   const status = await client.status();
-  if (status.revision < BigInt(promised.revision)) {
-    throw new Unrestorable(
-      'SnapshotDamaged',
-      `etcd finds the data at revision ${status.revision}, its manifest promises ${promised.revision}`,
-    );
-  }
-  const keys = String(await client.countKeys(status.revision));
-  if (promised.promisedKeys !== undefined) {
-    const then = await client.countKeys(BigInt(promised.revision)).then(String, unlessCompacted);
-    if (then !== undefined && then !== promised.promisedKeys) {
-      throw new Unrestorable(
-        'SnapshotDamaged',
-        `etcd finds ${then} keys at revision ${promised.revision}, its manifest promises ${promised.promisedKeys}`,
-      );
-    }
-  }
-  const revision = String(status.revision);
-  const { hashKv } = promised;
-  // Minor versions count tombstones differently, and the digest of the bytes was compared before.
-  if (hashKv === undefined || minorOf(promised.version) !== minorOf(status.version)) return { revision, keys };
-  const hash = await client.hashKv(BigInt(promised.revision)).catch(unlessCompacted);
-  // Compacted between the hash and the stream: the two are over different histories and say nothing of each other.
-  if (hash === undefined || String(hash.compactRevision) !== hashKv.compactRevision) return { revision, keys };
-  if (hash.hash !== hashKv.hash) {
-    throw new Unrestorable(
-      'SnapshotDamaged',
-      `etcd finds hash ${hash.hash} at revision ${promised.revision}, its manifest promises ${hashKv.hash}: take another snapshot, and look at the member that this one came from`,
-    );
-  }
-  return { revision, keys, hash: `${hash.hash} at revision ${promised.revision}` };
+  const { difference, hash, equal } = await compareData(
+    {
+      revision: BigInt(promised.revision),
+      keys: promised.promisedKeys,
+      hashKv: promised.hashKv,
+      etcdVersion: promised.version,
+    },
+    status,
+    client,
+  );
+  if (difference !== undefined) throw new Unrestorable('SnapshotDamaged', words[difference.what](difference, promised));
+  return {
+    revision: String(status.revision),
+    keys: String(await client.countKeys(status.revision)),
+    ...(equal.includes('hashKv') ? { hash: `${hash} at revision ${promised.revision}` } : {}),
+  };
 };
 
 export const checkCommand = async (work: string, result: string, by: CheckWith): Promise<Opened> => {

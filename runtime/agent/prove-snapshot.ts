@@ -12,8 +12,9 @@ import { ManifestUnreadable, manifestKey, parseManifest, type SnapshotManifest }
 import { PROOF_ORDER, type ProofOrder, TOKEN_KEY } from '../core/snapshots/proof-job.ts';
 import type { ProofReport } from '../core/snapshots/proof-plan.ts';
 import { keyIn } from '../core/snapshots/store-access.ts';
-import { EtcdFault, type EtcdMemberClient, type EtcdMemberStatus } from '../ports/etcd.ts';
+import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
 import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
+import { compareData } from './compared-data.ts';
 import { fetchSnapshot, Unrestorable } from './fetch-snapshot.ts';
 import { openStore } from './open-store.ts';
 import { readManifest } from './take-snapshot.ts';
@@ -123,7 +124,6 @@ const rootToken = (key: string, revision: number): string => {
 const ASK_AGAIN_MS = 300;
 /** The index of a large database takes minutes to build. An etcd that ends meanwhile is seen by the runtime. */
 const ANSWER_WITHIN_MS = 900_000;
-const SCAN_DEADLINE_MS = 600_000;
 
 const served = async (client: EtcdMemberClient): Promise<EtcdMemberStatus> => {
   const end = performance.now() + ANSWER_WITHIN_MS;
@@ -139,58 +139,29 @@ const served = async (client: EtcdMemberClient): Promise<EtcdMemberStatus> => {
   }
 };
 
-const unlessCompacted = (error: unknown): undefined => {
-  if (error instanceof EtcdFault && error.reason === 'Compacted') return undefined;
-  throw error;
-};
-
-const differs = (what: string, there: unknown, promised: unknown, revision: bigint): Final =>
-  new Final(
-    'Different',
-    `at revision ${revision} the restored data has ${what} ${there}, its manifest says ${promised}`,
-  );
-
 /**
  * Throws where anything that the manifest promises is otherwise. A compaction between the hash and the stream leaves the hash
  * without its like; that is remarked, and no fault.
  */
-export const comparedWith = async (manifest: SnapshotManifest, client: EtcdMemberClient): Promise<ProofReport> => {
+const comparedWith = async (manifest: SnapshotManifest, client: EtcdMemberClient): Promise<ProofReport> => {
   const status = await served(client);
-  const revision = BigInt(manifest.revision);
-  if (status.revision < revision) {
+  const { revision, keys, hashKv, etcdVersion } = manifest;
+  const promised = { revision: BigInt(revision), keys, hashKv, etcdVersion };
+  const { difference, equal, ...found } = await compareData(promised, status, client);
+  if (difference !== undefined) {
     throw new Final(
       'Different',
-      `the restored data ends at revision ${status.revision}, its manifest says ${manifest.revision}`,
+      difference.what === 'revision'
+        ? `the restored data ends at revision ${difference.found}, its manifest says ${difference.promised}`
+        : `at revision ${revision} the restored data has ${difference.what === 'keys' ? 'a number of keys of' : 'the hash'} ${difference.found}, its manifest says ${difference.promised}`,
     );
   }
-  const scan = { deadlineMs: SCAN_DEADLINE_MS };
-  const keys = await client.countKeys(revision, scan).catch(unlessCompacted);
-  if (keys !== undefined && manifest.keys !== undefined && String(keys) !== manifest.keys) {
-    throw differs('a number of keys of', keys, manifest.keys, revision);
-  }
-  const hash = await client.hashKv(revision, scan).catch(unlessCompacted);
-  const like = hash !== undefined && String(hash.compactRevision) === manifest.hashKv?.compactRevision;
-  if (like && hash.hash !== manifest.hashKv?.hash)
-    throw differs('the hash', hash.hash, manifest.hashKv?.hash, revision);
-  const remark =
-    manifest.hashKv === undefined
-      ? 'the manifest has no hash of the key space'
-      : like
-        ? undefined
-        : 'the hash has no like, since the data was compacted while it was taken';
   return {
     done: true,
     etcdVersion: status.version,
     revision: String(status.revision),
-    ...(keys === undefined ? {} : { keys: String(keys) }),
-    ...(hash === undefined ? {} : { hash: hash.hash }),
-    compared: [
-      'sha256',
-      'revision',
-      ...(keys === undefined || manifest.keys === undefined ? [] : ['keys']),
-      ...(like ? ['hashKv'] : []),
-    ],
-    ...(remark === undefined ? {} : { remark }),
+    ...found,
+    compared: ['sha256', ...equal],
   };
 };
 
