@@ -1,6 +1,7 @@
 /** `agent fetch`: a stored snapshot onto the volume of the member that is made from it, checked before anything uses it. */
 import { mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { compareMinors } from '../../api/upgrade-path.ts';
 import { RESTORE_ORDER } from '../core/seeding.ts';
 import { fileNameOf, ManifestUnreadable, manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
 import { keyIn, type StoreLocation } from '../core/snapshots/store-access.ts';
@@ -56,18 +57,6 @@ export type Fetched = {
   readonly promisedKeys?: string;
 };
 
-const minorOf = (version: string): readonly [number, number] => {
-  const [major, minor] = version.split('.').map(Number);
-  return [major ?? 0, minor ?? 0];
-};
-
-/** Data of a newer minor holds what an older etcd cannot read. */
-const isNewer = (a: string, b: string): boolean => {
-  const [majorA, minorA] = minorOf(a);
-  const [majorB, minorB] = minorOf(b);
-  return majorA > majorB || (majorA === majorB && minorA > minorB);
-};
-
 const manifestOf = async (store: SnapshotStore, key: string): Promise<SnapshotManifest | undefined> => {
   if ((await store.find(manifestKey(key))) === undefined) return undefined;
   try {
@@ -118,7 +107,8 @@ export const fetchSnapshot = async (
         `${store.uri(key)} has ${stored.sizeBytes} bytes, its manifest says ${manifest.sizeBytes}: it was altered or cut; take another snapshot`,
       );
     }
-    if (isNewer(manifest.etcdVersion, order.version)) {
+    // Data of a newer minor holds what an older etcd cannot read.
+    if (compareMinors(manifest.etcdVersion, order.version) > 0) {
       throw new Unrestorable(
         'SnapshotTooNew',
         `${store.uri(key)} was taken from etcd ${manifest.etcdVersion} and cannot be read by ${order.version}: set spec.version to ${manifest.etcdVersion}`,
