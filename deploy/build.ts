@@ -38,7 +38,7 @@ export const buildRuntime = (options: BuildOptions = {}): Promise<BuiltImage> =>
   buildImage(programs.runtime, runtimeName, options);
 
 /** The image that is embedded into the function's package. */
-export const buildFunctionImage = (options: BuildOptions = {}): Promise<BuiltImage> =>
+const buildFunctionImage = (options: BuildOptions = {}): Promise<BuiltImage> =>
   buildImage(programs.function, functionName, options);
 
 async function buildImage(program: Program, imageName: string, options: BuildOptions): Promise<BuiltImage> {

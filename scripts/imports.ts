@@ -6,7 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 
 /** Where the rule begins; from here it follows imports. */
-export const isRoot = (path: string): boolean =>
+const isRoot = (path: string): boolean =>
   !path.endsWith('.test.ts') && (/^runtime\/core\/.*\.ts$/.test(path) || /^functions\/.*\bcompose\.ts$/.test(path));
 
 /** Folders whose files may be imported, and then are held to the same rule. Ports are shapes; adapters are the world. */

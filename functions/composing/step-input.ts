@@ -4,7 +4,7 @@ import type { RunFunctionRequest, Struct } from './exchange.ts';
 export const INPUT_API_VERSION = 'functions.etcd-operator.cozystack.io/v1alpha1';
 
 /** The rendering a step gives an unchanged claim. Raised by one whenever that rendering changes. */
-export const NEWEST_RENDER_VERSION = 1;
+const NEWEST_RENDER_VERSION = 1;
 
 /**
  * One revision of this package serves every claim at once, so a release that renders an old claim differently would roll

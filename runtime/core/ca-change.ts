@@ -75,7 +75,7 @@ const distrusting = (s: Situation, role: 'client' | 'peer', { pem }: SeenAuthori
  * Who would refuse a certificate of this authority. What members show to clients is also what their own gateway shows to
  * them, where clients come from the same authority.
  */
-export const refusedBy = (s: Situation, role: CertificateRole, authority: SeenAuthority): readonly SeenPod[] => {
+const refusedBy = (s: Situation, role: CertificateRole, authority: SeenAuthority): readonly SeenPod[] => {
   if (role !== 'server') return distrusting(s, role === 'peer' ? 'peer' : 'client', authority);
   const client = s.seen.certificates?.find((one) => one.role === 'client');
   const offered = client === undefined ? undefined : offerOf(s, client);

@@ -4,7 +4,7 @@
  */
 
 /** The minors whose files are known. */
-export const ETCD_MINORS = ['3.5', '3.6', '3.7'] as const;
+const ETCD_MINORS = ['3.5', '3.6', '3.7'] as const;
 export type EtcdMinor = (typeof ETCD_MINORS)[number];
 
 /** The minor of `3.6.16` or `v3.6.16`; undefined where we cannot write a file for it. */

@@ -33,7 +33,7 @@ export type MemberConfig = {
 };
 
 /** How a slot's template has it talk to clients and to peers. */
-export const clientScheme = ({ member }: Slot): Scheme => (member.spec.tls?.client === undefined ? 'http' : 'https');
+const clientScheme = ({ member }: Slot): Scheme => (member.spec.tls?.client === undefined ? 'http' : 'https');
 export const peerScheme = ({ member }: Slot): Scheme => (member.spec.tls?.peer === undefined ? 'http' : 'https');
 
 /** What a member that is started now has to trust. */

@@ -72,7 +72,7 @@ const foremost = (records: readonly (string | undefined)[]): string | undefined 
  * differ, the runtime's own record counts before the claim's copy of it, and both before what a single member or volume
  * says, which may be left over from before a recovery.
  */
-export const latchOf = (seen: Observed): string | undefined =>
+const latchOf = (seen: Observed): string | undefined =>
   foremost([seen.quorum?.status.clusterID]) ??
   foremost([seen.claim.known && seen.claim.value.exists ? seen.claim.value.clusterID : undefined]) ??
   foremost(witnesses(seen).map(({ status }) => status.clusterID)) ??

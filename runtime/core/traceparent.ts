@@ -3,7 +3,7 @@ import { GROUP } from '../../api/names.ts';
 import type { TraceContext } from '../ports/tracing.ts';
 
 /** Ours first: the plain one may be set by a tool that marks everything it applies. */
-export const TRACEPARENT_ANNOTATIONS = [`${GROUP}/traceparent`, 'traceparent'] as const;
+const TRACEPARENT_ANNOTATIONS = [`${GROUP}/traceparent`, 'traceparent'] as const;
 
 const FORMAT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 

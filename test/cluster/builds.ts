@@ -160,7 +160,7 @@ export function programPath(build: GoBuild, program: string): string {
   return join(buildFolder(build), program);
 }
 
-export async function isBuilt(build: GoBuild): Promise<boolean> {
+async function isBuilt(build: GoBuild): Promise<boolean> {
   const folder = buildFolder(build);
   const wanted = [...Object.keys(build.programs), ...Object.keys(build.assets ?? {})];
   const there = await Promise.all(wanted.map((name) => exists(join(folder, name))));
@@ -175,7 +175,7 @@ export async function isBuilt(build: GoBuild): Promise<boolean> {
 const recipeFile = 'recipe.json';
 
 /** All that decides what a build gives, kept beside its programs: a cache that was filled by an older checkout is found out. */
-export async function recipe(build: GoBuild): Promise<string> {
+async function recipe(build: GoBuild): Promise<string> {
   const own = Object.values(build.programs).filter((path) => path.startsWith('./'));
   const sources = await Promise.all(own.map((path) => readFile(join(sourceFolder, path, 'main.go'), 'utf8')));
   const { programs, assets, ldflags, graph } = build;

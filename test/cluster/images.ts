@@ -18,7 +18,7 @@ export type ClusterImage = {
 
 export const pauseImage = 'localhost/etcd-operator/pause:1';
 export const corednsImage = `registry.k8s.io/coredns/coredns:v${versions.coredns}`;
-export const provisionerImage = `docker.io/rancher/local-path-provisioner:v${versions.localPathProvisioner}`;
+const provisionerImage = `docker.io/rancher/local-path-provisioner:v${versions.localPathProvisioner}`;
 export const crossplaneImage = {
   repository: 'xpkg.crossplane.io/crossplane/crossplane',
   tag: `v${versions.crossplane}`,

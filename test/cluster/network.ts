@@ -9,7 +9,7 @@ const forwardRules = [
   ['-o', bridge],
 ].map((match) => ['FORWARD', ...match, '-m', 'comment', '--comment', mark, '-j', 'ACCEPT']);
 
-export async function bridgeExists(): Promise<boolean> {
+async function bridgeExists(): Promise<boolean> {
   return succeeds(['ip', 'link', 'show', 'dev', bridge]);
 }
 

@@ -60,7 +60,7 @@ export async function requireInit(node: NodeName): Promise<number> {
   return init;
 }
 
-export async function runningPrograms(node: NodeName): Promise<NodeProgram[]> {
+async function runningPrograms(node: NodeName): Promise<NodeProgram[]> {
   const init = await nodeInit(node);
   if (init === undefined) return [];
   const found = await Promise.all(nodePrograms.map((program) => findInNamespaceOf(init, program)));

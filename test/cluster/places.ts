@@ -26,7 +26,7 @@ export function isNodeName(name: string): name is NodeName {
   return (nodeNames as readonly string[]).includes(name);
 }
 
-export function nodeIndex(node: NodeName): number {
+function nodeIndex(node: NodeName): number {
   return nodeNames.indexOf(node) + 1;
 }
 

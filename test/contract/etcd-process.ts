@@ -53,7 +53,7 @@ export type EtcdProcess = {
 const TERMINATION_BYTES = 2048;
 const TERMINATION_LINES = 80;
 
-export const terminationMessageOf = (output: string): string => {
+const terminationMessageOf = (output: string): string => {
   const lines = output.split('\n').slice(-TERMINATION_LINES - 1);
   const bytes = Buffer.from(lines.join('\n'));
   return bytes.subarray(Math.max(0, bytes.length - TERMINATION_BYTES)).toString('utf8');

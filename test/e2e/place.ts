@@ -127,7 +127,7 @@ const QUESTIONS: readonly (readonly string[])[] = [
   ['get', 'events', '--sort-by=.metadata.creationTimestamp'],
 ];
 
-export const whatThereIs = async (place: Place): Promise<string> => {
+const whatThereIs = async (place: Place): Promise<string> => {
   const answers = await Promise.all(
     QUESTIONS.map(async (question) => {
       const answer = await place

@@ -25,7 +25,7 @@ import {
 } from './simulate.ts';
 
 /** Small, fast, and the same everywhere. */
-export const dice = (seed: number): (() => number) => {
+const dice = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

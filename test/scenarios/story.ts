@@ -44,7 +44,7 @@ import { CLUSTER, NAMESPACE, observed, type Shape } from './world.ts';
 export type Chapter = { readonly before: string; readonly directive: string; readonly expected: string };
 
 /** Comments and blank lines before a directive belong to it, so that a rewritten file keeps them. */
-export const chaptersOf = (text: string): { readonly chapters: readonly Chapter[]; readonly after: string } => {
+const chaptersOf = (text: string): { readonly chapters: readonly Chapter[]; readonly after: string } => {
   const chapters: Chapter[] = [];
   let before = '';
   let directive: string[] = [];

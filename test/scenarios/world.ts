@@ -22,7 +22,7 @@ import type { EtcdMemberStatus as EtcdAnswer, EtcdMember } from '../../runtime/p
 
 export const CLUSTER = 'demo';
 export const NAMESPACE = 'team-a';
-export const CLAIM_UID = 'claim-1';
+const CLAIM_UID = 'claim-1';
 /** Midnight of a day on which nothing else happened. */
 export const START = Date.UTC(2026, 0, 1);
 

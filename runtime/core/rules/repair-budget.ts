@@ -13,7 +13,7 @@ import { wait } from './rule.ts';
 export type RepairRecord = NonNullable<EtcdQuorumStatus['repairs']>[number];
 
 /** A member that stays well this long after a repair was helped by it: what befalls it then is counted anew. */
-export const HELPED_MS = 3_600_000;
+const HELPED_MS = 3_600_000;
 /** Repairs of one member for one cause, none of which helped. */
 export const MOST_REPAIRS = 3;
 const BACK_OFF_MS = 60_000;

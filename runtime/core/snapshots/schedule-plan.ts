@@ -89,7 +89,7 @@ export const retentionRules = (retention: EtcdSnapshotScheduleSpec['retention'])
   };
 };
 
-export const scheduledName = (schedule: string, due: Instant): string => `${schedule}-${Math.floor(due / 1_000)}`;
+const scheduledName = (schedule: string, due: Instant): string => `${schedule}-${Math.floor(due / 1_000)}`;
 
 const isRunning = ({ status }: ScheduledSnapshot): boolean => status.phase !== 'Complete' && status.phase !== 'Failed';
 const takenAt = ({ status }: ScheduledSnapshot): number =>
