@@ -6,22 +6,11 @@ import { randomUUID } from 'node:crypto';
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
-import type { EtcdQuorum, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import {
-  ANNOTATIONS,
-  API_VERSION,
-  clusterLabels,
-  GROUP,
-  incarnationName,
-  LABELS,
-  MEMBER_FINALIZER,
-  ROLE_VOTER,
-  voterSelector,
-} from '../../api/names.ts';
+import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
+import { ANNOTATIONS, incarnationName, LABELS, MEMBER_FINALIZER, ROLE_VOTER } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { afterEnd, type EndOperation, emptiedStatus, isEmptied } from '../core/ending.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
-import type { SeenPod } from '../core/observed.ts';
 import type { Decision } from '../core/plan.ts';
 import { memberStatus, type StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
@@ -29,15 +18,16 @@ import { isStanding } from '../core/rules/standing.ts';
 import { memoryFill } from '../core/seeding.ts';
 import { classify, type Situation } from '../core/situation.ts';
 import type { BeginOperation, ObjectName, Placement, Step } from '../core/steps.ts';
-import { metadataRecord } from '../core/template-metadata.ts';
-import { EtcdFault, type EtcdMemberClient } from '../ports/etcd.ts';
-import { isFault, KubeFault, type KubeObject, resources, type Stored } from '../ports/kube.ts';
-import { useCertificate, writeInUse } from './in-use-secrets.ts';
+import { isFault, type KubeObject, resources, type Stored } from '../ports/kube.ts';
+import { authenticate } from './authentication.ts';
+import { setBudget } from './disruption-budget.ts';
+import { useCertificate } from './in-use-secrets.ts';
+import { clientsOf, downgrade, membershipCall, speakers } from './member-calls.ts';
 import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
 import { restoreInPlace } from './restore-in-place.ts';
-import { type ClusterName, FIELD_MANAGER, kinds, type World } from './world.ts';
+import { FIELD_MANAGER, kinds, type World } from './world.ts';
 import {
   ASKED_TO_GO,
   changeQuorum,
@@ -60,8 +50,7 @@ import {
   writeQuorum,
 } from './writes.ts';
 
-const EARLY_MS = 200;
-const UNHEALTHY_MS = 1_000;
+const SECRETS_AGAIN_MS = 200;
 
 const begun = ({ world, seen }: Scene, s: Situation, step: BeginOperation): Partial<EtcdQuorumStatus> => ({
   operation: {
@@ -190,144 +179,6 @@ const admit = async (scene: Scene, pod: Extract<Step, { do: 'Admit' }>['pods'][n
   });
 };
 
-/** What `crossplane resource trace` shows under the quorum. */
-const referBudget = async (scene: Scene, present: boolean): Promise<void> => {
-  const { world, seen, signal, decision } = scene;
-  const { quorum } = decision.situation;
-  if (quorum === undefined || (quorum.spec.resourceRefs ?? []).length > 0 === present) return;
-  keep(
-    world.caches.quorums,
-    await world.kube.apply<EtcdQuorum>(
-      kinds.quorums,
-      {
-        apiVersion: API_VERSION,
-        kind: 'EtcdQuorum',
-        metadata: { name: seen.cluster, namespace: seen.namespace, uid: quorum.uid },
-        spec: {
-          resourceRefs: present ? [{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', name: seen.cluster }] : [],
-        },
-      } as unknown as EtcdQuorum,
-      { fieldManager: FIELD_MANAGER, force: true, signal },
-    ),
-  );
-};
-
-/** The reference first, both ways: whether the step is done shows in the budget, so the budget must be what comes last. */
-const setBudget = async (scene: Scene, step: Extract<Step, { do: 'SetBudget' }>): Promise<void> => {
-  const { world, seen, signal, decision } = scene;
-  const { quorum } = decision.situation;
-  const name = seen.cluster;
-  await referBudget(scene, step.minAvailable !== undefined);
-  if (step.minAvailable === undefined) {
-    if (seen.budget !== undefined)
-      await deleteObject(scene, resources.poddisruptionbudgets, { name, uid: seen.budget.uid });
-    return;
-  }
-  const extra = quorum?.spec.additionalMetadata;
-  const applied = extra === undefined ? {} : { [ANNOTATIONS.metadata]: metadataRecord(extra) };
-  const own = ([key]: [string, string]): boolean => !key.startsWith(`${GROUP}/`);
-  keep(
-    world.caches.budgets,
-    await world.kube.apply<PodDisruptionBudget>(
-      resources.poddisruptionbudgets,
-      {
-        apiVersion: 'policy/v1',
-        kind: 'PodDisruptionBudget',
-        metadata: {
-          name,
-          namespace: seen.namespace,
-          labels: { ...Object.fromEntries(Object.entries(extra?.labels ?? {}).filter(own)), ...clusterLabels(name) },
-          annotations: { ...Object.fromEntries(Object.entries(extra?.annotations ?? {}).filter(own)), ...applied },
-          ...(quorum?.controllerUID === undefined
-            ? {}
-            : { ownerReferences: [controlledBy(name, quorum.controllerUID)] }),
-        },
-        spec: {
-          // An integer: a percentage or maxUnavailable needs a controller with /scale that counts only voters.
-          minAvailable: step.minAvailable,
-          selector: { matchLabels: voterSelector(name) },
-          unhealthyPodEvictionPolicy: step.alwaysEvictUnhealthy ? 'AlwaysAllow' : 'IfHealthyBudget',
-        },
-      },
-      { fieldManager: FIELD_MANAGER, force: true, signal },
-    ),
-  );
-};
-
-const clientsOf = ({ world, seen }: Scene, pod: SeenPod | undefined): readonly EtcdMemberClient[] =>
-  pod?.ip === undefined
-    ? []
-    : [
-        world.dialler.client(
-          { namespace: seen.namespace, name: seen.cluster },
-          { name: pod.name, ip: pod.ip, config: pod.config },
-        ),
-      ];
-
-/**
- * Members that can carry out a membership call, the leader first, the one that it is about last. Each judges by its own
- * connections whether the cluster is healthy enough for the change, and one whose stream to a restarted peer hangs refuses for
- * as long as that lasts; any other one's yes is as good.
- */
-const speakers = (scene: Scene, about?: string): readonly EtcdMemberClient[] => {
-  const { held, leaderID } = scene.decision.situation;
-  const last = (id: string | undefined): number => (id === about ? 2 : id === leaderID ? 0 : 1);
-  const able = held
-    .filter(({ pod, identity }) => pod?.ip !== undefined && !pod.deleting && identity.is === 'proven')
-    .toSorted((a, b) => last(a.memberID) - last(b.memberID));
-  const clients = able.flatMap(({ pod }) => clientsOf(scene, pod));
-  if (clients.length === 0) throw new KubeFault('Unavailable', 'no member with a proven identity answers');
-  return clients;
-};
-
-const early = (fault: EtcdFault): Outcome | undefined =>
-  fault.reason === 'LearnerNotReady'
-    ? { was: 'early', recheckMs: EARLY_MS, why: fault.message }
-    : fault.reason === 'UnhealthyCluster' || fault.reason === 'NotEnoughStarted' || fault.retry === 'soon'
-      ? { was: 'early', recheckMs: UNHEALTHY_MS, why: fault.message }
-      : undefined;
-
-/** `settledBy` are the refusals that mean: it has been done before. */
-const membershipCall = async (
-  clients: readonly EtcdMemberClient[],
-  call: (client: EtcdMemberClient) => Promise<unknown>,
-  ...settledBy: readonly EtcdFault['reason'][]
-): Promise<Outcome> => {
-  let last: EtcdFault | undefined;
-  for (const client of clients) {
-    try {
-      await call(client);
-      return DONE;
-    } catch (error) {
-      if (!(error instanceof EtcdFault)) throw error;
-      if (settledBy.includes(error.reason)) return DONE;
-      last = error;
-      // Only a refusal that certainly changed nothing is taken to another member.
-      if (error.reason !== 'UnhealthyCluster') break;
-    }
-  }
-  if (last === undefined) return DONE;
-  return early(last) ?? { was: 'refused', fault: { reason: 'ClusterUnreachable', message: last.message } };
-};
-
-/** etcd takes a moment until it calls its own version what its members run, and refuses meanwhile. */
-const DOWNGRADE_RETRY_MS = 1_000;
-
-const downgrade = async (scene: Scene, { action, target }: Extract<Step, { do: 'Downgrade' }>): Promise<Outcome> => {
-  const { signal } = scene;
-  const [client] = speakers(scene);
-  if (client === undefined) return DONE;
-  try {
-    if (action === 'enable') await client.downgrade('validate', target, { signal });
-    await client.downgrade(action, target, { signal });
-    return DONE;
-  } catch (error) {
-    if (!(error instanceof EtcdFault)) throw error;
-    // A cancellation that timed out has taken effect all the same: looking again tells.
-    return { was: 'early', recheckMs: DOWNGRADE_RETRY_MS, why: error.message };
-  }
-};
-
 /**
  * The references in the member's spec stay: they name what is gone by then, but the slot is dropped or gets new ones at once,
  * and each write of the member costs the claim two tokens.
@@ -449,61 +300,6 @@ const disarm = async (scene: Scene, step: Extract<Step, { do: 'Disarm' }>): Prom
     if (outcome.was !== 'done') return outcome;
   }
   return DONE;
-};
-
-/** What was done by an earlier try of this very step. */
-const unless = async (
-  call: Promise<unknown>,
-  done: EtcdFault['reason'],
-  otherwise?: () => Promise<unknown>,
-): Promise<void> => {
-  try {
-    await call;
-  } catch (error) {
-    if (!(error instanceof EtcdFault && error.reason === done)) throw error;
-    await otherwise?.();
-  }
-};
-
-const clusterName = ({ seen }: Scene): ClusterName => ({ namespace: seen.namespace, name: seen.cluster });
-
-const keepPassword = async (scene: Scene, as: 'next' | 'inForce'): Promise<Outcome> => {
-  await writeInUse(scene, { purpose: 'root', data: scene.world.dialler.toKeep(clusterName(scene), as) });
-  return DONE;
-};
-
-const enableAuth = async (scene: Scene): Promise<Outcome> => {
-  const { world, signal } = scene;
-  const password = world.dialler.password(clusterName(scene));
-  const [client] = speakers(scene);
-  if (client === undefined || password === undefined) return DONE;
-  return membershipCall([client], async () => {
-    // A user that is left from before may have any password; while nobody is asked for one, it can be set.
-    await unless(client.userAdd('root', password, { signal }), 'UserExists', () =>
-      client.userChangePassword('root', password, { signal }),
-    );
-    await unless(client.roleAdd('root', { signal }), 'RoleExists');
-    await client.userGrantRole('root', 'root', { signal });
-    await client.authEnable({ signal });
-    await changeQuorum(scene, { authEnabled: true });
-  });
-};
-
-const changePassword = async (scene: Scene): Promise<Outcome> => {
-  const { world, signal } = scene;
-  const password = world.dialler.password(clusterName(scene));
-  const [client] = speakers(scene);
-  if (client === undefined || password === undefined) return DONE;
-  return membershipCall([client], () => client.userChangePassword('root', password, { signal }));
-};
-
-const disableAuth = async (scene: Scene): Promise<Outcome> => {
-  const [client] = speakers(scene);
-  if (client === undefined) return DONE;
-  return membershipCall([client], async () => {
-    await client.authDisable({ signal: scene.signal });
-    await changeQuorum(scene, { authEnabled: false });
-  });
 };
 
 const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
@@ -645,8 +441,6 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'CompleteRestore':
     case 'AbandonRestore':
       return restore(scene, step);
-    case 'KeepPassword':
-      return keepPassword(scene, step.as);
     case 'BeginRestoreInPlace':
     case 'PrepareRestore':
     case 'RecordVerified':
@@ -657,19 +451,16 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
     case 'CompleteRestoreInPlace':
     case 'GiveUpRestore':
       return restoreInPlace(scene, step);
+    case 'KeepPassword':
     case 'EnableAuth':
-      return enableAuth(scene);
     case 'ChangePassword':
-      return changePassword(scene);
     case 'DisableAuth':
-      return disableAuth(scene);
     case 'LatchAuth':
-      await changeQuorum(scene, { authEnabled: step.enabled });
-      return DONE;
+      return authenticate(scene, step);
     case 'UseCertificate':
       return (await useCertificate(scene, step))
         ? DONE
-        : { was: 'early', recheckMs: EARLY_MS, why: 'the Secrets have changed since they were judged' };
+        : { was: 'early', recheckMs: SECRETS_AGAIN_MS, why: 'the Secrets have changed since they were judged' };
     case 'FetchCertificates':
       await Promise.all(
         step.pods.map((pod) =>
