@@ -23,10 +23,10 @@ import { authenticate } from './authentication.ts';
 import { setBudget } from './disruption-budget.ts';
 import { useCertificate } from './in-use-secrets.ts';
 import { clientsOf, downgrade, membershipCall, speakers } from './member-calls.ts';
-import { restartHash, templateHash } from './observe.ts';
 import { recover } from './recover.ts';
 import { restore } from './restore.ts';
 import { restoreInPlace } from './restore-in-place.ts';
+import { restartHash, templateHash } from './template-hash.ts';
 import { FIELD_MANAGER, kinds, type World } from './world.ts';
 import {
   ASKED_TO_GO,

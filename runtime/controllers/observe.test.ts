@@ -7,7 +7,8 @@ import { createNamedSecrets } from '../adapters/kube/named-secrets.ts';
 import { readTlsSecret } from '../adapters/tls-secret.ts';
 import type { Stored } from '../ports/kube.ts';
 import { createDialler } from './dialler.ts';
-import { observe, templateHash } from './observe.ts';
+import { observe } from './observe.ts';
+import { templateHash } from './template-hash.ts';
 import type { World } from './world.ts';
 
 const spec = (more: Partial<EtcdMemberSpec> = {}): EtcdMemberSpec => ({

@@ -1,5 +1,4 @@
 /** Gathers one honest value about one cluster: from caches what watches keep fresh, from the servers what must be exact. */
-import { createHash } from 'node:crypto';
 import type { ContainerState, ContainerStatus, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
@@ -32,7 +31,6 @@ import {
 import { type SeenRestore, sourceOf } from '../core/restores.ts';
 import { PLACE_STEP } from '../core/seeding.ts';
 import { knownSnapshot } from '../core/snapshots/known-snapshots.ts';
-import { restartPart } from '../core/template-metadata.ts';
 import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
 import { createDataHashes, type DataHashes } from './data-hashes.ts';
@@ -40,6 +38,7 @@ import type { Dialled } from './dialler.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
 import { withShown } from './observe-shown.ts';
 import { strangersOf } from './observe-strangers.ts';
+import { restartHash, templateHash } from './template-hash.ts';
 import { type ClusterName, clusterKey, type World } from './world.ts';
 
 const STATUS_DEADLINE_MS = 1_000;
@@ -51,50 +50,6 @@ const VOLUME_PATIENCE_MS = 4_000;
 
 const milliseconds = (time: string | undefined): number | undefined =>
   time === undefined ? undefined : Date.parse(time);
-
-/** Equal for equal values whatever the order of their keys: the API server keeps none. */
-const contentHash = (value: unknown): string =>
-  createHash('sha256').update(canonical(value)).digest('hex').slice(0, 32);
-const canonical = (value: unknown): string =>
-  Array.isArray(value)
-    ? `[${value.map(canonical).join(',')}]`
-    : typeof value === 'object' && value !== null
-      ? `{${Object.entries(value)
-          .filter(([, part]) => part !== undefined)
-          .toSorted(([a], [b]) => (a < b ? -1 : 1))
-          .map(([key, part]) => `${JSON.stringify(key)}:${canonical(part)}`)
-          .join(',')}}`
-      : JSON.stringify(value);
-
-/** By the spec itself: a cached object is never changed, only replaced, and this is most of what a settled pass costs. */
-const templateHashes = new WeakMap<EtcdMember['spec'], string>();
-
-/**
- * Of everything that needs another Pod, or another start of etcd, to take effect. Frozen: running Pods carry it, and a hash
- * made otherwise would roll every cluster when the runtime is upgraded. What must be added later is added only where it is set.
- */
-export const templateHash = (spec: EtcdMember['spec']): string => {
-  const { template, options, version, tls } = spec;
-  const known = templateHashes.get(spec);
-  if (known !== undefined) return known;
-  const hash = contentHash({ spec: template.spec, metadata: template.metadata, options, version, tls });
-  templateHashes.set(spec, hash);
-  return hash;
-};
-
-const restartHashes = new WeakMap<EtcdMember['spec'], string>();
-
-/**
- * Of what needs another Pod. May change with the runtime: it is looked at only where the frozen hash differs, and then decides
- * whether the difference can be taken in without a restart.
- */
-export const restartHash = (spec: EtcdMember['spec']): string => {
-  const known = restartHashes.get(spec);
-  if (known !== undefined) return known;
-  const hash = contentHash(restartPart(spec));
-  restartHashes.set(spec, hash);
-  return hash;
-};
 
 const controllerUID = (object: { metadata?: Pod['metadata'] }): string | undefined =>
   object.metadata?.ownerReferences?.find(({ controller, kind }) => controller === true && kind === 'EtcdCluster')?.uid;

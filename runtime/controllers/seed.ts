@@ -5,7 +5,7 @@ import { type SeedSource, seedPod, seedPodName } from '../core/seeding.ts';
 import type { ObjectName } from '../core/steps.ts';
 import { isFault, resources } from '../ports/kube.ts';
 import { rootSecretOf } from './in-use-secrets.ts';
-import { templateHash } from './observe.ts';
+import { templateHash } from './template-hash.ts';
 import { claimSlot, createOnce, DONE, type Outcome, REFUSALS, type Scene } from './writes.ts';
 
 export type SeedOf = {

@@ -5,9 +5,9 @@ import { createNamedSecrets } from '../../runtime/adapters/kube/named-secrets.ts
 import { startWatchCache } from '../../runtime/adapters/kube/watch-cache.ts';
 import { readTlsSecret } from '../../runtime/adapters/tls-secret.ts';
 import { createDialler } from '../../runtime/controllers/dialler.ts';
-import { restartHash, templateHash } from '../../runtime/controllers/observe.ts';
 import { createPasses } from '../../runtime/controllers/pass.ts';
 import { scheduleKind } from '../../runtime/controllers/schedules.ts';
+import { restartHash, templateHash } from '../../runtime/controllers/template-hash.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
 import type { EtcdClients, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
