@@ -133,6 +133,10 @@ export const peerHost = (cluster: string, namespace: string, incarnation: string
 
 export type Scheme = 'http' | 'https';
 
+/** Of a Pod by its address, of whatever family. */
+export const addressURL = (scheme: Scheme, ip: string, port: number): string =>
+  `${scheme}://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
+
 export const peerURL = (cluster: string, namespace: string, incarnation: string, scheme: Scheme = 'http'): string =>
   `${scheme}://${peerHost(cluster, namespace, incarnation)}:${PORTS.peer}`;
 

@@ -5,7 +5,7 @@
 
 import type { Secret } from 'kubernetes-types/core/v1.js';
 import type { EtcdQuorumSpec, EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import { ANNOTATIONS, IN_USE_TYPE, inUseName, PORTS, peerHost } from '../../api/names.ts';
+import { ANNOTATIONS, addressURL, IN_USE_TYPE, inUseName, PORTS, peerHost, type Scheme } from '../../api/names.ts';
 import { PURPOSES } from '../core/ca-change.ts';
 import {
   authoritiesOf,
@@ -78,7 +78,7 @@ type Access = {
   readonly lacking: string | undefined;
 };
 
-const url = (scheme: string, ip: string): string => `${scheme}://${ip.includes(':') ? `[${ip}]` : ip}:${PORTS.client}`;
+const url = (scheme: Scheme, ip: string): string => addressURL(scheme, ip, PORTS.client);
 
 /** A Pod's configuration never changes its scheme: that takes another template, and so another Pod. */
 const servesTls = ({ config }: Dialled): boolean => /^advertise-client-urls: "https:/m.test(config ?? '');

@@ -4,6 +4,7 @@ import type { EtcdMember } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorum } from '../../api/etcdquorum.gen.ts';
 import {
   ANNOTATIONS,
+  addressURL,
   CONTAINER,
   LABELS,
   MEMBER_FINALIZER,
@@ -231,7 +232,7 @@ const seenPod = async (world: World, cluster: ClusterName, pod: Stored<Pod>, sig
 };
 
 /** The health port is in the clear in every cluster; it tells nothing that is secret. */
-const metricsURL = (ip: string): string => `http://${ip.includes(':') ? `[${ip}]` : ip}:${PORTS.metrics}`;
+const metricsURL = (ip: string): string => addressURL('http', ip, PORTS.metrics);
 
 /** Without quorum a member that has restarted serves no clients, and its metrics port is the only one to tell of its data. */
 const withMetrics = async (world: World, pod: SeenPod, signal: AbortSignal): Promise<SeenPod> => {

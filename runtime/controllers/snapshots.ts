@@ -2,7 +2,8 @@
 import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.gen.ts';
-import { clientURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import { addressURL, clientURL, inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
+import type { Reason } from '../../api/reasons.ts';
 import { known, unknown } from '../core/observed.ts';
 import { ManifestUnreadable, parseManifest } from '../core/snapshots/manifest.ts';
 import {
@@ -135,7 +136,7 @@ const seenJob = async (world: SnapshotWorld, job: Stored<Job>, signal: AbortSign
           ? (current.spec?.nodeName ?? 'its node')
           : undefined,
     },
-    agent: ip === undefined ? undefined : `http://${ip.includes(':') ? `[${ip}]` : ip}:${AGENT_PORT}/progress`,
+    agent: ip === undefined ? undefined : `${addressURL('http', ip, AGENT_PORT)}/progress`,
   };
 };
 
@@ -180,7 +181,7 @@ const record = async (
     { kind: 'EtcdSnapshot', name, namespace, uid },
     {
       type: status.phase === 'Failed' ? 'Warning' : 'Normal',
-      reason: ready.reason as Parameters<typeof world.announce>[1]['reason'],
+      reason: ready.reason as Reason,
       message: ready.message ?? '',
       action: 'Snapshot',
     },
