@@ -355,7 +355,10 @@ export const isHealthyVoter = ({ entry, identity, pod }: Slot): boolean =>
 
 export const isLeader = (s: Situation, slot: Slot): boolean => s.leaderID !== undefined && slot.memberID === s.leaderID;
 
-/** `v0* v1 v2! | 3 held, leader demo-0`: the situation in one line, for logs, scenarios and `explain`. */
+/**
+ * The situation in one line, `latched want=3 [0:voter/serving* 1:voter/serving 2:learner/running]`,
+ * for the log and `status.decision.seen`.
+ */
 export const sketch = (s: Situation): string => {
   const parts = s.slots.map((slot) => {
     const { member, entry, pod, identity, serving } = slot;
