@@ -1,6 +1,6 @@
 /** One snapshot, from a member's stream to a manifest in the store. Safe to run again, whole or from anywhere. */
 
-import { known, unknown } from '../core/observed.ts';
+import { known, unknownBy } from '../core/observed.ts';
 import {
   artifactKey,
   fileNameOf,
@@ -78,7 +78,7 @@ export const takeSnapshot = async (
         status: await etcd
           .at(endpoint(url))
           .status({ ...call, deadlineMs: STATUS_DEADLINE_MS })
-          .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error))),
+          .then(known, unknownBy),
       }),
     ),
   );

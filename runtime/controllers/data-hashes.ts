@@ -4,7 +4,7 @@
  */
 import { tellsOfCorruption } from '../core/alarms.ts';
 import { lastExitOf } from '../core/exit-reasons.ts';
-import { type Fact, known, type SeenPod, unknown } from '../core/observed.ts';
+import { type Fact, known, type SeenPod, unknown, unknownBy } from '../core/observed.ts';
 import type { EtcdHashKv, EtcdMemberClient } from '../ports/etcd.ts';
 
 const HASH_DEADLINE_MS = 30_000;
@@ -53,9 +53,7 @@ export const createDataHashes = (elapsed: () => number): DataHashes => {
         able.map(
           async ({ pod, client }): Promise<[string, Fact<EtcdHashKv>]> => [
             runOf(pod),
-            await client
-              .hashKv(lowest, { signal, deadlineMs: HASH_DEADLINE_MS })
-              .then(known, (error: unknown) => unknown(error instanceof Error ? error.message : String(error))),
+            await client.hashKv(lowest, { signal, deadlineMs: HASH_DEADLINE_MS }).then(known, unknownBy),
           ],
         ),
       );

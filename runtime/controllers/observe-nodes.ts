@@ -6,7 +6,7 @@ import type {
   PersistentVolume,
   PersistentVolumeClaim,
 } from 'kubernetes-types/core/v1.js';
-import { type Fact, known, type SeenHome, type SeenNode, unknown } from '../core/observed.ts';
+import { type Fact, known, type SeenHome, type SeenNode, unknown, unknownBy } from '../core/observed.ts';
 import { resources, type Stored } from '../ports/kube.ts';
 import type { World } from './world.ts';
 
@@ -119,6 +119,6 @@ export const homeOf = async (
     }
     return known({ name: `node ${selections.map((one) => one?.name).join(', ')}`, node: best(nodes) });
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error));
+    return unknownBy(error);
   }
 };

@@ -1,6 +1,14 @@
 /** What members show at this moment: the Secret that a Pod mounts says what its kubelet is to bring, not what it has brought. */
 import { PORTS, peerHost } from '../../api/names.ts';
-import { type Fact, known, type Observed, type SeenMember, type SeenPod, unknown } from '../core/observed.ts';
+import {
+  type Fact,
+  known,
+  type Observed,
+  type SeenMember,
+  type SeenPod,
+  unknown,
+  unknownBy,
+} from '../core/observed.ts';
 import type { World } from './world.ts';
 
 const DEADLINE_MS = 1_000;
@@ -17,7 +25,7 @@ const shown = async (
   try {
     return known(await world.handshake(address, { signal, deadlineMs: DEADLINE_MS }));
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error));
+    return unknownBy(error);
   }
 };
 

@@ -1,6 +1,6 @@
 /** What is left of a member that etcd lists and no slot stands for. */
 import { ANNOTATIONS, LABELS, PORTS, peerHost } from '../../api/names.ts';
-import { known, type Observed, type SeenStranger, unknown } from '../core/observed.ts';
+import { known, type Observed, type SeenStranger, unknownBy } from '../core/observed.ts';
 import { classify } from '../core/situation.ts';
 import { type ListedIncarnation, listedIncarnation, strangersIn } from '../core/strangers.ts';
 import { EtcdFault } from '../ports/etcd.ts';
@@ -58,7 +58,7 @@ const tracesOf = async (
       ].toSorted(),
     );
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error));
+    return unknownBy(error);
   }
 };
 

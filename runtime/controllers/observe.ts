@@ -28,6 +28,7 @@ import {
   type SeenSeed,
   type SeenVolume,
   unknown,
+  unknownBy,
 } from '../core/observed.ts';
 import { type SeenRestore, sourceOf } from '../core/restores.ts';
 import { PLACE_STEP } from '../core/seeding.ts';
@@ -112,7 +113,7 @@ const askStatus = async (
       if (refused && world.dialler.turnDown(cluster, mark)) continue;
       const stranger = error instanceof EtcdFault && error.reason === 'TlsRefused';
       if (stranger && world.dialler.knowOtherwise(cluster, pod, distrusted++)) continue;
-      return unknown(error instanceof Error ? error.message : String(error));
+      return unknownBy(error);
     }
   }
 };
@@ -161,7 +162,7 @@ const seenAuth = async (
       return seen(known(enabled));
     }
   } catch (error) {
-    return seen(unknown(error instanceof Error ? error.message : String(error)));
+    return seen(unknownBy(error));
   }
 };
 
@@ -237,11 +238,13 @@ const metricsURL = (ip: string): string => addressURL('http', ip, PORTS.metrics)
 /** Without quorum a member that has restarted serves no clients, and its metrics port is the only one to tell of its data. */
 const withMetrics = async (world: World, pod: SeenPod, signal: AbortSignal): Promise<SeenPod> => {
   if (pod.etcd.known || pod.ip === undefined || pod.container.state !== 'running') return pod;
-  const metrics = await world.probe.metrics(metricsURL(pod.ip), { signal, deadlineMs: STATUS_DEADLINE_MS }).then(
-    ({ currentRevision: revision, isLearner }) =>
-      revision === undefined ? unknown('its metrics tell no revision') : known({ revision, isLearner }),
-    (error: unknown) => unknown(error instanceof Error ? error.message : String(error)),
-  );
+  const metrics = await world.probe
+    .metrics(metricsURL(pod.ip), { signal, deadlineMs: STATUS_DEADLINE_MS })
+    .then(
+      ({ currentRevision: revision, isLearner }) =>
+        revision === undefined ? unknown('its metrics tell no revision') : known({ revision, isLearner }),
+      unknownBy,
+    );
   return { ...pod, metrics };
 };
 
@@ -369,7 +372,7 @@ const readClaim = async (world: World, cluster: ClusterName, signal: AbortSignal
       clusterID: typeof clusterID === 'string' ? clusterID : undefined,
     });
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error));
+    return unknownBy(error);
   }
 };
 
@@ -378,7 +381,7 @@ const readNamespace = async (world: World, name: string, signal: AbortSignal): P
     const namespace = await world.kube.get({ resource: resources.namespaces, name }, { signal });
     return known(namespace === undefined || namespace.metadata.deletionTimestamp !== undefined);
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error));
+    return unknownBy(error);
   }
 };
 

@@ -14,6 +14,9 @@ export type Fact<T> = { readonly known: true; readonly value: T } | { readonly k
 
 export const known = <T>(value: T): Fact<T> => ({ known: true, value });
 export const unknown = <T = never>(why: string): Fact<T> => ({ known: false, why });
+/** What could not be had, in the words of what was thrown for it. */
+export const unknownBy = <T = never>(error: unknown): Fact<T> =>
+  unknown(error instanceof Error ? error.message : String(error));
 
 /** Milliseconds since the epoch. */
 export type Instant = number;
