@@ -177,6 +177,16 @@ const whole = (seen: Observed, fault?: StepFault): EtcdQuorumStatus => {
 };
 
 describe('what is said of the cluster', () => {
+  const silent = (flags: string): string =>
+    three(
+      Object.fromEntries(
+        ['a', 'b', 'c'].map((x, i) => [
+          i,
+          `slot ${i} inc=${x.repeat(5)} id=${x}1 phase=Voter begun=${x.repeat(5)} | pod ${x.repeat(5)} running ${flags} voter proven | volume ${x.repeat(5)} id=${x}1`,
+        ]),
+      ),
+    ).replace(/list .*/, 'list unknown');
+
   it('is Running and Ready while everybody serves', () => {
     const status = whole(observed(three()));
     assert.equal(status.phase, 'Running');
@@ -208,15 +218,6 @@ describe('what is said of the cluster', () => {
   });
 
   it('has lost its quorum only if neither etcd nor the kubelet knows better', () => {
-    const silent = (flags: string): string =>
-      three(
-        Object.fromEntries(
-          ['a', 'b', 'c'].map((x, i) => [
-            i,
-            `slot ${i} inc=${x.repeat(5)} id=${x}1 phase=Voter begun=${x.repeat(5)} | pod ${x.repeat(5)} running ${flags} voter proven | volume ${x.repeat(5)} id=${x}1`,
-          ]),
-        ),
-      ).replace(/list .*/, 'list unknown');
     const lost = whole(observed(silent('')));
     assert.equal(lost.phase, 'QuorumLost');
     assert.equal(condition(lost, 'Available').status, 'False');
@@ -313,6 +314,24 @@ describe('what is said of the cluster', () => {
     const again = { ...seen, quorum: seen.quorum === undefined ? undefined : { ...seen.quorum, status: settled } };
     assert.equal(quorumStatus(plan(again)), undefined);
     assert.equal(quorumStatus(plan({ ...again, now: again.now + 86_400_000 })), undefined);
+  });
+
+  it('is not written again while quorum is lost, though the API server gives keys back in an order of its own', () => {
+    const alphabetical = <T>(value: T): T =>
+      JSON.parse(
+        JSON.stringify(value, (_, part: unknown) =>
+          typeof part === 'object' && part !== null && !Array.isArray(part)
+            ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+            : part,
+        ),
+      ) as T;
+    const bare = observed(silent(''));
+    const seen = { ...bare, lastSeen: { clusterID: 'c1', revision: 41n, at: bare.now - 1_000 } };
+    const lost = whole(seen);
+    assert.equal(lost.loss?.lastRevision, '41');
+    assert.ok(seen.quorum !== undefined);
+    const again = { ...seen, quorum: { ...seen.quorum, status: alphabetical(lost) } };
+    assert.equal(quorumStatus(plan(again)), undefined);
   });
 });
 
