@@ -1,0 +1,3 @@
+import { diesAnywhere } from './deaths-anywhere.ts';
+
+diesAnywhere(0, 2);
