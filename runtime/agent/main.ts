@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
 import { createMemberClient } from '../adapters/etcd/member-client.ts';
+import { formerPasswords } from '../core/in-use-secret.ts';
 import { AGENT_PORT } from '../core/snapshots/snapshot-job.ts';
 import { KEYS_MOUNT, STORE_MOUNT } from '../core/snapshots/store-access.ts';
 import type { EtcdMemberClient, EtcdMemberStatus } from '../ports/etcd.ts';
@@ -114,17 +115,18 @@ program
   .requiredOption('--endpoint <url>', 'client URL of that etcd')
   .requiredOption('--work <directory>', 'where to work, on the new volume')
   .action(async ({ endpoint, work }: { endpoint: string; work: string }) => {
-    const { ETCD_USERNAME: username, ETCD_PASSWORD: password } = process.env;
+    const { ETCD_USERNAME: username, ETCD_PASSWORD: password, ETCD_FORMER_PASSWORDS: former } = process.env;
     const client = createMemberClient({ url: endpoint });
-    const root =
+    const roots =
       username === undefined || password === undefined
-        ? undefined
-        : createMemberClient({ url: endpoint, auth: { username, password } });
+        ? []
+        : [password, ...formerPasswords(former)].map((one) =>
+            createMemberClient({ url: endpoint, auth: { username, password: one } }),
+          );
     try {
-      say({ opened: await checkCommand(work, RESULT, { client, root }) });
+      say({ opened: await checkCommand(work, RESULT, { client, roots }) });
     } finally {
-      client.close();
-      root?.close();
+      for (const one of [client, ...roots]) one.close();
     }
   });
 

@@ -35,8 +35,8 @@ const etcd = ({ revision = 41n, version = '3.6.16', hash = 7, compactRevision = 
     hashKv: (of: bigint) => Promise.resolve({ hash, compactRevision, hashRevision: of }),
   }) as unknown as EtcdMemberClient;
 
-const check = (client: EtcdMemberClient, root?: EtcdMemberClient, of: Partial<Fetched> = {}) =>
-  checkOpened({ ...promised, ...of }, { client, root, withinMs: 0 });
+const check = (client: EtcdMemberClient, roots: readonly EtcdMemberClient[] = [], of: Partial<Fetched> = {}) =>
+  checkOpened({ ...promised, ...of }, { client, roots, withinMs: 0 });
 
 describe('data that etcd has opened', () => {
   test('is what its manifest promises, with what was written while it was taken', async () => {
@@ -51,9 +51,9 @@ describe('data that etcd has opened', () => {
   test('is not compared by a hash over another history, of another minor version, or where there is none', async () => {
     const unlike = { hash: 8 };
     assert.equal((await check(etcd({ ...unlike, compactRevision: 9n }))).hash, undefined);
-    assert.equal((await check(etcd(unlike), undefined, { version: '3.5.35' })).hash, undefined);
+    assert.equal((await check(etcd(unlike), [], { version: '3.5.35' })).hash, undefined);
     const { hashKv: _, ...without } = promised;
-    assert.deepEqual(await checkOpened(without, { client: etcd(unlike), root: undefined }), {
+    assert.deepEqual(await checkOpened(without, { client: etcd(unlike), roots: [] }), {
       revision: '41',
       keys: '5',
     });
@@ -61,9 +61,11 @@ describe('data that etcd has opened', () => {
 
   test('is read as root where it asks for a password, and refused where nobody could log in after it', async () => {
     const locked = etcd({ refuses: 'AuthRequired' });
-    assert.equal((await check(locked, etcd())).keys, '5');
+    const rejected = etcd({ refuses: 'InvalidAuth' });
+    assert.equal((await check(locked, [etcd()])).keys, '5');
+    assert.equal((await check(locked, [rejected, etcd()])).keys, '5', 'by a password that root had before');
     await assert.rejects(check(locked), /^Unrestorable: AuthRequiredNotConfigured: /);
-    await assert.rejects(check(locked, etcd({ refuses: 'InvalidAuth' })), /^Unrestorable: AuthCredentialsRejected: /);
+    await assert.rejects(check(locked, [rejected, rejected]), /^Unrestorable: AuthCredentialsRejected: /);
   });
 
   test('that etcd does not start on is refused in the end, with what etcd says', async () => {

@@ -19,31 +19,33 @@ const ASK_AGAIN_MS = 500;
 const ANSWER_WITHIN_MS = 300_000;
 
 export type CheckWith = {
-  /** As nobody; then, where that is refused, as root. */
+  /** As nobody; then, where that is refused, as root, by each password that the runtime would log in with afterwards. */
   readonly client: EtcdMemberClient;
-  readonly root: EtcdMemberClient | undefined;
+  readonly roots: readonly EtcdMemberClient[];
   readonly withinMs?: number;
 };
 
-const asRoot = async ({ root }: CheckWith): Promise<EtcdMemberClient> => {
-  if (root === undefined) {
+const asRoot = async ({ roots }: CheckWith): Promise<EtcdMemberClient> => {
+  if (roots.length === 0) {
     throw new Unrestorable(
       'AuthRequiredNotConfigured',
       'the data asks for passwords: set spec.auth of the EtcdCluster, with the password that root had when the snapshot was taken',
     );
   }
-  try {
-    await root.get('/');
-    return root;
-  } catch (error) {
-    if (!(error instanceof EtcdFault && (error.reason === 'InvalidAuth' || error.reason === 'PermissionDenied'))) {
-      throw error;
+  for (const root of roots) {
+    try {
+      await root.get('/');
+      return root;
+    } catch (error) {
+      const refused =
+        error instanceof EtcdFault && (error.reason === 'InvalidAuth' || error.reason === 'PermissionDenied');
+      if (!refused) throw error;
     }
-    throw new Unrestorable(
-      'AuthCredentialsRejected',
-      "when the snapshot was taken, root had another password than the cluster's Secret has now, so that nobody could log in after a restore: put that one into the Secret, wait until the cluster has taken it, then restore",
-    );
   }
+  throw new Unrestorable(
+    'AuthCredentialsRejected',
+    "when the snapshot was taken, root had a password that is neither the one in the cluster's Secret nor one of the last before it, so that nobody could log in after a restore: put that one into the Secret, wait until the cluster has taken it, then restore",
+  );
 };
 
 /** The one of both that is let in, once etcd answers: it reads as soon as it leads itself. */

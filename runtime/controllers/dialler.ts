@@ -16,6 +16,7 @@ import {
   trustBundle,
   withoutNamesakes,
 } from '../core/certificates.ts';
+import { formerPasswords } from '../core/in-use-secret.ts';
 import { known, type SeenAuth, unknown } from '../core/observed.ts';
 import {
   type EtcdClients,
@@ -63,8 +64,16 @@ export type Dialler = {
   expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
 };
 
-/** What the runtime's own Secret holds. Between `next` and etcd's answer to it, either may be in force. */
-type Kept = { readonly password?: string; readonly next?: string; readonly unread?: string };
+/**
+ * What the runtime's own Secret holds. Between `next` and etcd's answer to it, either may be in force; `former` ones are in
+ * force again where an older snapshot takes the place of the data.
+ */
+type Kept = {
+  readonly password?: string;
+  readonly next?: string;
+  readonly former?: readonly string[];
+  readonly unread?: string;
+};
 
 /** In the order in which they are tried. */
 type Login = { readonly by: 'password' | 'earlier' | 'certificate'; readonly password?: string };
@@ -82,6 +91,9 @@ const url = (scheme: Scheme, ip: string): string => addressURL(scheme, ip, PORTS
 
 /** A Pod's configuration never changes its scheme: that takes another template, and so another Pod. */
 const servesTls = ({ config }: Dialled): boolean => /^advertise-client-urls: "https:/m.test(config ?? '');
+
+/** Each that is refused costs a member the slow digest of a password. */
+const FORMER_PASSWORDS = 8;
 
 /** Also what operators of Secrets make, which know no other type. */
 const PASSWORD_TYPES = ['kubernetes.io/basic-auth', 'Opaque'];
@@ -118,7 +130,11 @@ const keptIn = (view: SecretView | undefined): Kept => {
   if (view.secret.type !== IN_USE_TYPE)
     return { unread: `it is of type ${view.secret.type}, so it is somebody else's` };
   const [password, next] = [text(view, 'password'), text(view, 'next')];
-  return { ...(password === undefined ? {} : { password }), ...(next === undefined ? {} : { next }) };
+  return {
+    ...(password === undefined ? {} : { password }),
+    ...(next === undefined ? {} : { next }),
+    former: formerPasswords(text(view, 'former')),
+  };
 };
 
 const keptSeen = (wanted: string | undefined, { password, next, unread }: Kept): SeenAuth['kept'] => {
@@ -128,9 +144,9 @@ const keptSeen = (wanted: string | undefined, { password, next, unread }: Kept):
 };
 
 /** The claim's Secret's, those of which one was in force when it was edited, and at last what the certificate says of us. */
-const loginsOf = (wanted: string | undefined, { password, next }: Kept): readonly Login[] => [
+const loginsOf = (wanted: string | undefined, { password, next, former = [] }: Kept): readonly Login[] => [
   ...(wanted === undefined ? [] : [{ by: 'password' as const, password: wanted }]),
-  ...[...new Set([next, password])].flatMap((earlier) =>
+  ...[...new Set([next, password, ...former])].flatMap((earlier) =>
     earlier === undefined || earlier === wanted ? [] : [{ by: 'earlier' as const, password: earlier }],
   ),
   { by: 'certificate' },
@@ -386,8 +402,15 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       const login = logins?.[turns.get(key) ?? 0];
       const before = login?.by === 'earlier' ? login.password : kept?.password;
       const base64 = (password: string): string => Buffer.from(password).toString('base64');
-      if (as === 'inForce') return { password: base64(wanted) };
-      return { ...(before === undefined ? {} : { password: base64(before) }), next: base64(wanted) };
+      const stay = as === 'inForce' ? [wanted] : [before, wanted];
+      const former = [...new Set([kept?.password, kept?.next, ...(kept?.former ?? [])])]
+        .filter((one) => one !== undefined && !stay.includes(one))
+        .slice(0, FORMER_PASSWORDS);
+      return {
+        ...(as === 'inForce' ? { password: base64(wanted) } : { next: base64(wanted) }),
+        ...(as === 'next' && before !== undefined ? { password: base64(before) } : {}),
+        ...(former.length === 0 ? {} : { former: base64(JSON.stringify(former)) }),
+      };
     },
     forget: (cluster) => {
       const key = clusterKey(cluster);

@@ -24,6 +24,16 @@ const owners = (cluster: string, { uid, controllerUID }: InUse['quorum']): Owner
     ...(controllerUID === undefined ? [] : [{ kind: 'EtcdCluster', uid: controllerUID }]),
   ].map((owner) => ({ apiVersion: API_VERSION, name: cluster, blockOwnerDeletion: false, ...owner }));
 
+/** Passwords that root had before, the last one first; what is stored otherwise is none. */
+export const formerPasswords = (stored: string | undefined): readonly string[] => {
+  try {
+    const all: unknown = JSON.parse(stored ?? '[]');
+    return Array.isArray(all) ? all.filter((one): one is string => typeof one === 'string' && one !== '') : [];
+  } catch {
+    return [];
+  }
+};
+
 export const inUseSecret = ({ namespace, cluster, quorum, purpose, annotations, data }: InUse) =>
   ({
     apiVersion: 'v1',

@@ -98,6 +98,15 @@ const rootLogin = (credentials: string): NonNullable<Container['env']> => [
   { name: 'ETCD_PASSWORD', valueFrom: { secretKeyRef: { name: credentials, key: 'password' } } },
 ];
 
+/** The data may be from before root's password was changed. */
+const formerRootLogin = (credentials: string): NonNullable<Container['env']> => [
+  ...rootLogin(credentials),
+  {
+    name: 'ETCD_FORMER_PASSWORDS',
+    valueFrom: { secretKeyRef: { name: credentials, key: 'former', optional: true } },
+  },
+];
+
 const fromSurvivor = (
   { spec, credentials }: Seeding,
   source: Extract<SeedSource, { from: 'survivor' }>,
@@ -170,7 +179,7 @@ const openedData = (
     },
     {
       ...agent('check', ['--endpoint', LOCAL_CLIENT, '--work', WORK], [DATA]),
-      ...(credentials === undefined ? {} : { env: rootLogin(credentials) }),
+      ...(credentials === undefined ? {} : { env: formerRootLogin(credentials) }),
     },
   ];
 };

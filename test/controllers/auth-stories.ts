@@ -7,7 +7,7 @@ import type { Story } from './stories.ts';
 import { formedWithTls as formed } from './tls-secrets.ts';
 import { condition } from './tls-stories.ts';
 
-const base64 = (text: string): string => Buffer.from(text).toString('base64');
+export const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 const bring = (stage: Stage, data: Readonly<Record<string, string>>, type = 'kubernetes.io/basic-auth'): void => {
   stage.store.put(resources.secrets, { metadata: { name: 'root', namespace: NAMESPACE }, type, data } as never);
@@ -16,7 +16,7 @@ const bring = (stage: Stage, data: Readonly<Record<string, string>>, type = 'kub
 export const password = (stage: Stage, text: string): void =>
   bring(stage, { username: base64('root'), password: base64(text) });
 
-const forget = (stage: Stage, name: string): void => {
+export const forget = (stage: Stage, name: string): void => {
   stage.store.delete({ resource: resources.secrets, namespace: NAMESPACE, name });
 };
 
@@ -24,7 +24,7 @@ export const wanted = { auth: { enabled: true, rootCredentialsSecretRef: { name:
 const unwanted = { auth: { enabled: false, rootCredentialsSecretRef: { name: 'root' } } };
 
 /** Whether who comes with each of these passwords, or with none, may do everything. */
-const takes = (stage: Stage, ...passwords: readonly (string | undefined)[]): Promise<boolean[]> => {
+export const takes = (stage: Stage, ...passwords: readonly (string | undefined)[]): Promise<boolean[]> => {
   const [url = ''] = stage.pods.map(({ metadata }) => stage.kubelet.clientURL(metadata.name));
   return Promise.all(
     passwords.map((text) =>
@@ -49,10 +49,10 @@ const inForce = (stage: Stage, text: string): Promise<void> =>
     `${text} is in force`,
   );
 
-const told = (stage: Stage, reason: string): Promise<void> =>
+export const told = (stage: Stage, reason: string): Promise<void> =>
   stage.until((s) => condition(s, 'Stalled')?.reason === reason, `it says ${reason}`);
 
-const kept = (stage: Stage): Record<string, string> | undefined =>
+export const kept = (stage: Stage): Record<string, string> | undefined =>
   stage.get(resources.secrets, inUseName(CLUSTER, 'root'))?.data;
 
 /** A Pod that is deleted comes back and serves. */
@@ -90,7 +90,7 @@ export const authStories: readonly Story[] = [
       await inForce(stage, 'sesame-one');
       password(stage, 'sesame-two');
       await inForce(stage, 'sesame-two');
-      assert.deepEqual(kept(stage), { password: base64('sesame-two') });
+      assert.deepEqual(kept(stage), { password: base64('sesame-two'), former: base64('["sesame-one"]') });
       stage.edit(unwanted);
       await stage.until(({ quorum }) => quorum?.status?.authEnabled === false, 'it is off');
       await stage.settled();
@@ -129,7 +129,9 @@ export const authStories: readonly Story[] = [
       password(stage, 'third');
       await inForce(stage, 'fourth');
     },
-    ends: async (stage) => assert.deepEqual(kept(stage), { password: base64('fourth') }),
+    // Data of each time may come back.
+    ends: async (stage) =>
+      assert.deepEqual(kept(stage), { password: base64('fourth'), former: base64('["third","second","first"]') }),
     // It brings its own death.
     immortal: true,
   },

@@ -1,17 +1,28 @@
 /** Stories of clusters that come back from what was stored of them. */
 import assert from 'node:assert/strict';
-import { API_VERSION, memberName } from '../../api/names.ts';
+import { API_VERSION, inUseName, memberName } from '../../api/names.ts';
 import { resources } from '../../runtime/ports/kube.ts';
+import { base64, forget, kept, password, takes, told, wanted } from './auth-stories.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import type { Story } from './stories.ts';
+import { both, bringCertificates } from './tls-secrets.ts';
+import { condition } from './tls-stories.ts';
 
 const URI = 'pvc://backups/etcd/nightly.db';
+
+const anyClient = { ca: new Uint8Array(), certificate: new Uint8Array(), key: new Uint8Array() };
 
 /** What an EtcdSnapshot says of a snapshot of member 0 that is taken now, and its data in the store. */
 const storeSnapshot = async (stage: Stage): Promise<bigint> => {
   const pod = stage.podOf(0);
   const url = stage.kubelet.clientURL(pod.metadata.name);
-  const { revision, clusterId } = await stage.etcd.clients.dial({ url }).status();
+  const password = stage.etcd.rootPassword(url);
+  const { revision, clusterId } = await stage.etcd.clients
+    .dial({
+      url,
+      ...(password === undefined ? {} : { tls: anyClient, auth: { username: 'root', password } }),
+    })
+    .status();
   stage.etcd.copyDisk(stage.kubelet.diskOf(pod.metadata.name), URI);
   const taken = new Date(stage.clock.now()).toISOString();
   stage.store.put(resources.etcdsnapshots, {
@@ -80,7 +91,68 @@ const comesBack = (where: string, spec: Record<string, unknown>): Story => ({
   },
 });
 
+/** A cluster that asks for passwords, is stored, and is lost when root has another one. */
+const lostWithAnotherPassword = async (stage: Stage): Promise<void> => {
+  bringCertificates(stage);
+  password(stage, 'first');
+  stage.apply({ replicas: 1, tls: both, ...wanted });
+  await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it asks for passwords');
+  await stage.settled();
+  await stage.put('canary', 'alive');
+  await storeSnapshot(stage);
+  password(stage, 'second');
+  await stage.until(async (one) => (await takes(one, 'second')).join() === 'true', 'root has another password');
+  await stage.settled();
+};
+
+const consented = (stage: Stage): void => {
+  const clusterID = stage.quorum?.status?.clusterID ?? '';
+  stage.edit({ recovery: { snapshot: 'nightly', clusterID, acceptDataLoss: true } });
+};
+
 export const recoveryStories: readonly Story[] = [
+  {
+    name: "comes back from a snapshot of before root's password was changed, and gives it the password of the Secret",
+    before: async (stage) => {
+      await lostWithAnotherPassword(stage);
+      burnDown(stage);
+      await stage.until((one) => available(one).includes('newest snapshot: nightly'), 'the way back is told');
+    },
+    play: async (stage) => {
+      const lostID = stage.quorum?.status?.clusterID ?? '';
+      consented(stage);
+      await stage.until(isBack(lostID), 'the cluster has another ID');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.deepEqual(await takes(stage, 'second', 'first', undefined), [true, false, false]);
+      assert.equal(await stage.read('canary'), 'alive');
+      assert.deepEqual(kept(stage), { password: base64('second'), former: base64('["first"]') });
+    },
+  },
+  {
+    name: 'says whose password it waits for where the data of a snapshot takes none that is known, and goes on with it',
+    before: async (stage) => {
+      await lostWithAnotherPassword(stage);
+      burnDown(stage);
+      await stage.until((one) => available(one).includes('newest snapshot: nightly'), 'the way back is told');
+      forget(stage, inUseName(CLUSTER, 'root'));
+    },
+    play: async (stage) => {
+      const lostID = stage.quorum?.status?.clusterID ?? '';
+      consented(stage);
+      await told(stage, 'AuthCredentialsRejected');
+      assert.match(condition(stage, 'Stalled')?.message ?? '', /its data comes from pvc:\/\/backups/);
+      password(stage, 'first');
+      await stage.until(isBack(lostID), 'the cluster has another ID');
+      await stage.settled();
+      password(stage, 'third');
+      await stage.until(async (one) => (await takes(one, 'third')).join() === 'true', 'it is changed as ever');
+      await stage.settled();
+    },
+    ends: async (stage) => assert.equal(await stage.read('canary'), 'alive'),
+    immortal: true,
+  },
   comesBack('on a volume', {}),
   comesBack('in memory', { storage: { medium: 'Memory', size: '256Mi' } }),
   {

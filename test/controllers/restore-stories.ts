@@ -4,8 +4,10 @@ import type { EtcdRestoreStatus } from '../../api/etcdrestore.gen.ts';
 import { ANNOTATIONS, incarnationName } from '../../api/names.ts';
 import { REVISION_BUMP } from '../../runtime/core/seeding.ts';
 import { resources } from '../../runtime/ports/kube.ts';
+import { password, takes, wanted } from './auth-stories.ts';
 import type { Stage } from './stage.ts';
 import type { Story } from './stories.ts';
+import { both, bringCertificates } from './tls-secrets.ts';
 
 const KEY = 'backups/last.db';
 
@@ -87,6 +89,28 @@ const completes = (replicas: number): Story => ({
 export const restoreStories: readonly Story[] = [
   completes(3),
   completes(1),
+  {
+    name: "takes data of before root's password was changed, and gives it the password of the Secret",
+    before: async (stage) => {
+      bringCertificates(stage);
+      password(stage, 'first');
+      await gone({ tls: both, ...wanted })(stage);
+      await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it asks for passwords');
+      password(stage, 'second');
+      await stage.until(async (one) => (await takes(one, 'second')).join() === 'true', 'root has another password');
+      await stage.settled();
+    },
+    play: async (stage) => {
+      stage.restore('back', KEY);
+      await stage.until(reached('Complete'), 'the restore is complete');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      await restored(stage);
+      assert.deepEqual(await takes(stage, 'second', 'first', undefined), [true, false, false]);
+    },
+    immortal: true,
+  },
   {
     name: 'keeps serving its own data where the snapshot that it is to have is damaged',
     before: gone(),

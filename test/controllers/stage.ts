@@ -21,6 +21,7 @@ import { passOverRestore, restoreKind } from '../../runtime/controllers/restores
 import { scheduleKind } from '../../runtime/controllers/schedules.ts';
 import { snapshotKind } from '../../runtime/controllers/snapshot-jobs.ts';
 import { clusterKey, kinds, type World } from '../../runtime/controllers/world.ts';
+import { formerPasswords } from '../../runtime/core/in-use-secret.ts';
 import { isLocked } from '../../runtime/core/member-config.ts';
 import type { EtcdClients, EtcdEndpoint, EtcdMemberClient, EtcdMembership } from '../../runtime/ports/etcd.ts';
 import { type Kube, type KubeObject, type Resource, resources, type Stored } from '../../runtime/ports/kube.ts';
@@ -292,7 +293,10 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
     const [url] = running();
     const asks = url === undefined ? undefined : etcd.rootPassword(url);
     if (keeps !== undefined && asks !== undefined) {
-      const known = Object.values(keeps).map((text) => Buffer.from(text, 'base64').toString());
+      const known = Object.entries(keeps).flatMap(([key, stored]) => {
+        const text = Buffer.from(stored, 'base64').toString();
+        return key === 'former' ? formerPasswords(text) : [text];
+      });
       if (!known.includes(asks)) wrongs.push('etcd asks for a password that is written down nowhere');
     }
   };

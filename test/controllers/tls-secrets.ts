@@ -25,10 +25,14 @@ export const both = {
   peer: { secretRef: { name: 'peer' } },
 };
 
-export const formedWithTls = async (stage: Stage): Promise<void> => {
+export const bringCertificates = (stage: Stage): void => {
   bring(stage, 'server', server);
   bring(stage, 'operator', operator);
   bring(stage, 'peer', peer, peerCA.certificate);
+};
+
+export const formedWithTls = async (stage: Stage): Promise<void> => {
+  bringCertificates(stage);
   stage.apply({ replicas: 3, tls: both });
   await stage.settled();
   await stage.put('canary', 'alive');

@@ -1146,6 +1146,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       const source = from.directory === undefined ? there?.values().next().value : there?.get(from.directory);
       if (source === undefined) return undefined;
       const { applied } = source;
+      const { users, accounts, roles, rootRole } = applied;
       const id = identity(peerURL, token);
       const self: EtcdMember = { id, name, peerURLs: [peerURL], clientURLs: [], isLearner: false };
       const revision = applied.revision + bump;
@@ -1156,7 +1157,10 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         revision,
         compacted: revision,
         history: applied.history,
-        users: applied.users,
+        users,
+        accounts,
+        roles,
+        rootRole,
       };
       const cluster: Cluster = {
         id: identity(id),

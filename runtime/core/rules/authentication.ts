@@ -1,4 +1,5 @@
 /** etcd's own authentication: on once the cluster is whole, root's password that of the Secret, off when asked. */
+import type { EtcdQuorumStatus } from '../../../api/etcdquorum.gen.ts';
 import type { Reason } from '../../../api/reasons.ts';
 import type { SeenAuth } from '../observed.ts';
 import { isHealthyVoter, type Situation } from '../situation.ts';
@@ -9,8 +10,18 @@ import { RETRY_MS, type Rule, wait } from './rule.ts';
 const inTheClear = (s: Situation): boolean =>
   s.held.some(({ pod }) => /^advertise-client-urls: "http:/m.test(pod?.config ?? ''));
 
+/** Where the data of a cluster comes from that has not been whole since: root's password in it is that of its time. */
+const restoredFrom = ({ operation, recovered = [], restored, authEnabled }: EtcdQuorumStatus): string | undefined => {
+  const { kind, recovery } = operation ?? {};
+  if (recovery?.location !== undefined || kind === 'Restore') return recovery?.source;
+  const last = recovered.at(-1);
+  if (last !== undefined && last.verifiedAt === undefined) return last.uri;
+  return authEnabled === true ? undefined : restored?.uri;
+};
+
 const lockedOut = (s: Situation, auth: SeenAuth): { readonly reason: Reason; readonly message: string } => {
   const { enabled, rootCredentialsSecretName: secret } = s.quorum?.spec.auth ?? {};
+  const from = restoredFrom(s.quorum?.status ?? {});
   if (inTheClear(s)) {
     return {
       reason: 'AuthRequiredNotConfigured',
@@ -27,7 +38,11 @@ const lockedOut = (s: Situation, auth: SeenAuth): { readonly reason: Reason; rea
   return auth.password.known
     ? {
         reason: 'AuthCredentialsRejected',
-        message: `etcd does not take root's password from Secret ${secret}, and no other that is known`,
+        message: `etcd does not take root's password from Secret ${secret}, and no other that is known${
+          from === undefined
+            ? ''
+            : `; its data comes from ${from}: put the password that root had then into the Secret, and edit it again when the cluster serves`
+        }`,
       }
     : { reason: auth.password.reason, message: `${auth.password.why}, and etcd asks for root's password` };
 };

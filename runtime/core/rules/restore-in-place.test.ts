@@ -220,13 +220,21 @@ describe('a restore in place', () => {
   });
 
   it('ends where another try would find the same, and tries again where the store may come back', () => {
-    const failing = (trouble: string): Step =>
-      step({ status: { restoring: restoring() }, member: beside({ trouble }), now: Date.UTC(2026, 0, 2) });
+    const failing = (trouble: string, restores = [asked()]): Step =>
+      step({ restores, status: { restoring: restoring() }, member: beside({ trouble }), now: Date.UTC(2026, 0, 2) });
     const damaged = failing('fetch ended with 1: SnapshotDamaged: it was altered');
     assert.equal(damaged.do === 'GiveUpRestore' ? damaged.reason : damaged.do, 'SnapshotDamaged');
     assert.equal(failing('fetch ended with 1: Unavailable: 503').do, 'DeletePods');
     const locked = failing('check ended with 1: AuthCredentialsRejected: root had another password');
     assert.equal(locked.do === 'GiveUpRestore' ? locked.reason : locked.do, 'AuthCredentialsRejected');
+    const sealed = 'fetch ended with 1: SnapshotKeyMissing: it is encrypted with key 1f';
+    assert.equal(failing(sealed).do, 'GiveUpRestore', 'its spec, which names no Secret, cannot change');
+    const source = {
+      is: 'known',
+      uri: 'pvc://backups/last.db',
+      location: { encryption: { keySecretRef: { name: 'keys' } } },
+    } as const;
+    assert.equal(failing(sealed, [asked({ source })]).do, 'DeletePods', 'the Secret can be given that key');
   });
 
   it('is not begun above revisions that could have been given out since', () => {

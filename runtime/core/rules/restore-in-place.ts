@@ -10,6 +10,7 @@ import { hindranceNow, isWanted, nextRestore, type Restoring } from '../restores
 import { seedFailure } from '../seed-failures.ts';
 import { bumpOver, REVISION_BUMP, seedPodName } from '../seeding.ts';
 import { isLeader, type Situation, type Slot } from '../situation.ts';
+import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { filled, type SeedWords, started } from './seeded.ts';
@@ -28,11 +29,14 @@ const FINAL: readonly Reason[] = [
   'SnapshotTooNew',
   'SnapshotMissing',
   'SnapshotNotOpened',
-  'SnapshotKeyMissing',
   'AuthCredentialsRejected',
   'AuthRequiredNotConfigured',
   'VolumeFull',
 ];
+
+/** The spec cannot be made to name a Secret with keys, but one that it names can be given another key. */
+const isFinal = (reason: Reason, { encryption }: StoreLocation): boolean =>
+  FINAL.includes(reason) || (reason === 'SnapshotKeyMissing' && encryption === undefined);
 
 /** The slot with what was prepared in it: for the restore it is the member's own. */
 const targetOf = (s: Situation, { target }: Restoring): Slot | undefined => {
@@ -230,7 +234,7 @@ const filling = (s: Situation, of: Restoring): Step | undefined => {
   }
   if (seed !== undefined && !seed.deleting && isTerminal(seed)) {
     const reason = seedFailure(seed.seed?.trouble);
-    if (FINAL.includes(reason)) {
+    if (isFinal(reason, source.is === 'known' ? source.location : {})) {
       return giveUp(s, of, { reason, why: seed.seed?.trouble?.replace(/^\S+ ended with \d+: (\w+: )?/, '') ?? reason });
     }
   }
