@@ -61,7 +61,7 @@ export const REASONS = {
   AuthRequiredNotConfigured:
     'etcd asks for passwords and the claim says nothing of it. Set auth.enabled, with the Secret that holds the password of root.',
   AuthCredentialsRejected:
-    "etcd takes neither root's password from the Secret nor one that was in force before. Put the one in force into the Secret; once the runtime is in, edit it again.",
+    "etcd takes neither root's password from the Secret nor one that was in force before. Put the one in force into the Secret, in restored data that of its time; once the runtime is in, edit it again.",
   KeyMismatch: 'Certificate and key in the Secret do not belong together. Put both in anew.',
   CaMismatch: 'The certificate is not signed by an authority in ca.crt. Put the right ca.crt in, or issue it anew.',
   CaChanging:
@@ -172,7 +172,7 @@ export const REASONS = {
   SnapshotTooNew: 'The snapshot is of a newer etcd than is to start on it. Set spec.version as the message says.',
   SnapshotFailed: 'The snapshot failed. Read the message, mend the cause, and make another EtcdSnapshot.',
   SnapshotKeyMissing:
-    'The snapshot is encrypted with a key that the source does not name, or not encrypted though it names one. Correct encryption as the message says.',
+    'The snapshot is encrypted with a key that the source does not name or its Secret does not hold, or not encrypted though it names one. Correct encryption as the message says.',
   SnapshotKeyUnusable:
     'The Secret with the encryption keys is not there or holds no usable key. Correct it as the message says; an EtcdSnapshot that failed is not tried again: make another.',
   SnapshotDamaged:

@@ -3,49 +3,43 @@
  * snapshot, into claims of other sizes that ask for passwords too, and into one that does not.
  */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import type { EtcdClusterSpec } from '../../../api/etcdcluster.gen.ts';
 import type { EtcdSnapshot } from '../../../api/etcdsnapshot.gen.ts';
 import { API_VERSION } from '../../../api/names.ts';
-import type { KubeObject } from '../../../runtime/ports/kube.ts';
 import { bucketIn } from '../bucket.ts';
 import { claim, claimIn, condition, membersOf, OLDER_VERSION, quorumIn, ready } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
-import { authority, clientIdentity, peerIdentity, serverIdentity, tlsSecret } from '../own-secrets.ts';
+import { passwords as auth, certificatesOf, guards, keySecret, rootSecret } from '../guarded.ts';
+import { issuers } from '../issuers.ts';
 import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
-import { secureEtcdctl } from '../secure-client.ts';
+import { type Flags, secureEtcdctl } from '../secure-client.ts';
 
 const { cluster } = await connected();
-const clients = authority('clients');
-const peers = authority('peers');
 const PATIENCE = { deadlineMs: 300_000 };
 
-const secret = (name: string, stringData: Readonly<Record<string, string>>, type = 'Opaque'): KubeObject =>
-  ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, type, stringData }) as KubeObject;
-
-/** With its certificates in place. */
-const guarded = async (place: Place, name: string, spec: Partial<EtcdClusterSpec>): Promise<void> => {
-  const of = { cluster: name, namespace: place.namespace };
-  await place.apply(
-    tlsSecret(`${name}-server`, serverIdentity(clients, of), clients.certificate),
-    tlsSecret(`${name}-client`, clientIdentity(clients), clients.certificate),
-    tlsSecret(`${name}-peer`, peerIdentity(peers, of), peers.certificate),
-    claim(name, {
-      tls: {
-        client: {
-          serverSecretRef: { name: `${name}-server` },
-          operatorClientSecretRef: { name: `${name}-client` },
-        },
-        peer: { secretRef: { name: `${name}-peer` } },
-      },
-      ...spec,
-    }),
-  );
+const issued: NonNullable<EtcdClusterSpec['tls']> = {
+  client: {
+    certManager: {
+      serverIssuerRef: { name: 'clients' },
+      operatorClientIssuerRef: { name: 'clients' },
+      consumer: { commonName: 'app' },
+    },
+  },
+  peer: { certManager: { issuerRef: { name: 'peers' } } },
 };
 
+/** With its certificates in place. */
+const apply = (place: Place, name: string, spec: Partial<EtcdClusterSpec>): Promise<void> =>
+  place.apply(...certificatesOf(place, name), claim(name, { tls: guards(name), ...spec }));
+
+const certificates = (name: string): Flags =>
+  name === 'three'
+    ? { ca: 'three-server-tls', certificate: 'three-consumer-in-use' }
+    : { ca: `${name}-server`, certificate: `${name}-client` };
+
 const asRoot = (place: Place, name: string, ...args: readonly string[]): ReturnType<typeof secureEtcdctl> =>
-  secureEtcdctl(place, name, { ca: `${name}-server`, certificate: `${name}-client`, rootSecret: 'root' }, ...args);
+  secureEtcdctl(place, name, { ...certificates(name), rootSecret: 'root' }, ...args);
 
 const authIsOn = (place: Place, name: string): Promise<unknown> =>
   eventually(
@@ -58,18 +52,19 @@ describe('a claim that begins with a snapshot of a cluster with passwords and mu
   skip: cluster.s3 === undefined ? 'needs an S3 server' : false,
 }, () => {
   test(
-    'has its keys and users with three members and with one, or says that passwords are in the data; a wrong key restores nothing',
+    'has its keys and users with three members and issued certificates, and with one, or says that passwords are in the data; a wrong key restores nothing',
     inNamespace('restore-secured', async (place, t) => {
       const bucket = await bucketIn(cluster, 'e2e-restore-secured');
-      const auth = { enabled: true, rootCredentialsSecretRef: { name: 'root' } };
       const encryption = { keySecretRef: { name: 'keys' } };
       await place.apply(
         bucket.secret('s3'),
-        secret('root', { username: 'root', password: 'of-the-source' }, 'kubernetes.io/basic-auth'),
-        secret('keys', { key: randomBytes(32).toString('base64') }),
-        secret('other-keys', { key: randomBytes(32).toString('base64') }),
+        ...issuers('clients'),
+        ...issuers('peers'),
+        rootSecret('of-the-source'),
+        keySecret('keys'),
+        keySecret('other-keys'),
       );
-      await guarded(place, 'source', { replicas: 1, version: OLDER_VERSION, auth });
+      await apply(place, 'source', { replicas: 1, version: OLDER_VERSION, auth });
       await ready(place, 'source', PATIENCE);
       await authIsOn(place, 'source');
       for (const n of [0, 1]) {
@@ -107,9 +102,10 @@ describe('a claim that begins with a snapshot of a cluster with passwords and mu
           restore: { source: { s3: { ...bucket.location, key }, encryption: { keySecretRef: { name: keys } } } },
         },
       });
-      await guarded(place, 'three', { replicas: 3, auth, ...from('keys') });
-      await guarded(place, 'silent', { replicas: 1, ...from('keys') });
-      await guarded(place, 'wrong', { replicas: 1, auth, ...from('other-keys') });
+      // With certificates that are issued while its volume is filled.
+      await place.apply(claim('three', { auth, tls: issued, ...from('keys') }));
+      await apply(place, 'silent', { replicas: 1, ...from('keys') });
+      await apply(place, 'wrong', { replicas: 1, auth, ...from('other-keys') });
 
       const { message } = await condition(
         () => claimIn(place, 'wrong'),
@@ -127,13 +123,7 @@ describe('a claim that begins with a snapshot of a cluster with passwords and mu
       assert.deepEqual(all.text.trim().split('\n'), ['key-0', 'value-0', 'key-1', 'value-1']);
       const users = await asRoot(place, 'three', 'user', 'list');
       assert.deepEqual(users.text.trim().split('\n').toSorted(), ['app', 'root']);
-      const bare = await secureEtcdctl(
-        place,
-        'three',
-        { ca: 'three-server', certificate: 'three-client' },
-        'get',
-        'key-0',
-      );
+      const bare = await secureEtcdctl(place, 'three', certificates('three'), 'get', 'key-0');
       assert.ok(!bare.ok, 'who has no password reads nothing');
       const old = await asRoot(place, 'three', 'get', 'key-0', '--rev', taken.revision ?? '1');
       assert.match(old.text, /compacted/, 'whoever asks for a revision from before is told that it is gone');

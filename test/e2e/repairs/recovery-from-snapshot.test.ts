@@ -12,6 +12,7 @@ import { type Bucket, bucketIn } from '../bucket.ts';
 import { claim, claimIn, condition, inMemory, podOf, podsOf, quorumIn, ready, volumesOf } from '../claim.ts';
 import { put, read, watchFrom } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
+import { certificatesOf, guarded, guards, heldBy, keySecret, passwords, rootSecret } from '../guarded.ts';
 import { oneCluster, reachable, selfOf } from '../identity.ts';
 import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
 import { killEtcd, signalEtcd } from '../volume.ts';
@@ -232,15 +233,31 @@ describe('a cluster that is lost', { skip }, () => {
   );
 
   test(
-    'in memory comes back as well: its data is made in its Pod, before etcd',
+    "with mutual TLS and passwords comes back in memory from an encrypted snapshot, and root's password is that of the Secret",
     inNamespace('memory-from-snapshot', async (place, t) => {
       const bucket = await bucketIn(cluster, 'e2e-recovery');
-      await place.apply(bucket.secret('s3'), claim('demo', { replicas: 1, storage: inMemory }));
-      await ready(place, 'demo', { deadlineMs: 180_000 });
-      const before = await oneCluster(place, 'demo', 1);
-      const revision = await write(place, 0, 10);
-      await place.apply(snapshotsIn(bucket, place)('first'));
+      const snapshot = snapshotsIn(bucket, place)('first');
+      snapshot.spec.destination.encryption = { keySecretRef: { name: 'keys' } };
+      const spec = { replicas: 1, storage: inMemory, tls: guards('demo'), auth: passwords };
+      await place.apply(
+        bucket.secret('s3'),
+        keySecret('keys'),
+        rootSecret('of then'),
+        ...certificatesOf(place, 'demo'),
+      );
+      await place.apply(claim('demo', spec));
+      const demo = guarded(place, 'demo', { deadlineMs: 240_000 });
+      await demo.asks();
+      const before = await demo.one('of then', 1);
+      await demo.asRoot('of then', async (root) => {
+        for (const key of keys(0, 10)) await root.put(key, `value of ${key}`);
+      });
+      await place.apply(snapshot);
       await stored(place, 'first');
+      // What is stored has the password of then.
+      await place.apply(rootSecret('of now'));
+      await demo.takes('of now', 'of then');
+      const { revision } = await demo.one('of now', 1);
       await place.kubectl(['delete', 'pod', (await podOf(place, 'demo-0')).metadata.name, '--wait=false']);
       const { message = '' } = await condition(
         () => claimIn(place, 'demo'),
@@ -252,9 +269,12 @@ describe('a cluster that is lost', { skip }, () => {
       await consent(place, lineIn(message));
       await serving(place, before.clusterID);
       t.diagnostic(`serving again ${Math.round(performance.now() - edited)} ms after the edit`);
-      const pod = await oneOf(place);
-      for (const name of keys(0, 10)) assert.equal(await read(place, pod, name), `value of ${name}`, name);
-      assert.ok((await selfOf(place, pod)).revision > revision + 999_999_999n, 'no revision is given out twice');
+      await demo.takes('of now', 'of then');
+      await demo.asRoot('of now', async (root) => {
+        for (const name of keys(0, 10)) assert.equal(await heldBy(root, name), `value of ${name}`, name);
+      });
+      const after = await demo.one('of now', 1);
+      assert.ok(after.revision > revision + 999_999_999n, 'no revision is given out twice');
     }),
   );
 });
