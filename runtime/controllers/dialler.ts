@@ -16,7 +16,7 @@ import {
   trustBundle,
   withoutNamesakes,
 } from '../core/certificates.ts';
-import { formerPasswords } from '../core/in-use-secret.ts';
+import { formerPasswords, type RootPasswords, rootData } from '../core/in-use-secret.ts';
 import { known, type SeenAuth, unknown } from '../core/observed.ts';
 import {
   type EtcdClients,
@@ -64,16 +64,7 @@ export type Dialler = {
   expiries(): readonly { readonly cluster: ClusterName; readonly secret: string; readonly notAfter: number }[];
 };
 
-/**
- * What the runtime's own Secret holds. Between `next` and etcd's answer to it, either may be in force; `former` ones are in
- * force again where an older snapshot takes the place of the data.
- */
-type Kept = {
-  readonly password?: string;
-  readonly next?: string;
-  readonly former?: readonly string[];
-  readonly unread?: string;
-};
+type Kept = RootPasswords & { readonly unread?: string };
 
 /** In the order in which they are tried. */
 type Login = { readonly by: 'password' | 'earlier' | 'certificate'; readonly password?: string };
@@ -91,9 +82,6 @@ const url = (scheme: Scheme, ip: string): string => addressURL(scheme, ip, PORTS
 
 /** A Pod's configuration never changes its scheme: that takes another template, and so another Pod. */
 const servesTls = ({ config }: Dialled): boolean => /^advertise-client-urls: "https:/m.test(config ?? '');
-
-/** Each that is refused costs a member the slow digest of a password. */
-const FORMER_PASSWORDS = 8;
 
 /** Also what operators of Secrets make, which know no other type. */
 const PASSWORD_TYPES = ['kubernetes.io/basic-auth', 'Opaque'];
@@ -401,16 +389,13 @@ export const createDialler = ({ secrets, etcd, read }: DiallerOptions): Dialler 
       if (wanted === undefined) return {};
       const login = logins?.[turns.get(key) ?? 0];
       const before = login?.by === 'earlier' ? login.password : kept?.password;
-      const base64 = (password: string): string => Buffer.from(password).toString('base64');
-      const stay = as === 'inForce' ? [wanted] : [before, wanted];
-      const former = [...new Set([kept?.password, kept?.next, ...(kept?.former ?? [])])]
-        .filter((one) => one !== undefined && !stay.includes(one))
-        .slice(0, FORMER_PASSWORDS);
-      return {
-        ...(as === 'inForce' ? { password: base64(wanted) } : { next: base64(wanted) }),
-        ...(as === 'next' && before !== undefined ? { password: base64(before) } : {}),
-        ...(former.length === 0 ? {} : { former: base64(JSON.stringify(former)) }),
-      };
+      const stay = as === 'inForce' ? { password: wanted } : { password: before, next: wanted };
+      return Object.fromEntries(
+        Object.entries(rootData(kept ?? {}, stay)).map(([name, value]) => [
+          name,
+          Buffer.from(value).toString('base64'),
+        ]),
+      );
     },
     forget: (cluster) => {
       const key = clusterKey(cluster);

@@ -24,6 +24,35 @@ const owners = (cluster: string, { uid, controllerUID }: InUse['quorum']): Owner
     ...(controllerUID === undefined ? [] : [{ kind: 'EtcdCluster', uid: controllerUID }]),
   ].map((owner) => ({ apiVersion: API_VERSION, name: cluster, blockOwnerDeletion: false, ...owner }));
 
+/**
+ * What the Secret with root's passwords holds. Between `next` and etcd's answer to it, either may be in force; a `former` one is
+ * in force again where an older snapshot takes the place of the data.
+ */
+export type RootPasswords = {
+  readonly password?: string | undefined;
+  readonly next?: string | undefined;
+  /** The last one first. */
+  readonly former?: readonly string[];
+};
+
+/** Each that is refused costs a member the slow digest of a password. */
+const FORMER_PASSWORDS = 8;
+
+/** The entries that make the Secret hold these, and what it has held beside them. */
+export const rootData = (
+  held: RootPasswords,
+  { password, next }: Pick<RootPasswords, 'password' | 'next'>,
+): Readonly<Record<string, string>> => {
+  const former = [...new Set([held.password, held.next, ...(held.former ?? [])])]
+    .filter((one) => one !== undefined && one !== password && one !== next)
+    .slice(0, FORMER_PASSWORDS);
+  return {
+    ...(password === undefined ? {} : { password }),
+    ...(next === undefined ? {} : { next }),
+    ...(former.length === 0 ? {} : { former: JSON.stringify(former) }),
+  };
+};
+
 /** Passwords that root had before, the last one first; what is stored otherwise is none. */
 export const formerPasswords = (stored: string | undefined): readonly string[] => {
   try {
