@@ -1,10 +1,10 @@
 /** Stories of passwords: turned on and off, changed by whom and when, and known to nobody. */
 import assert from 'node:assert/strict';
-import { inUseName } from '../../api/names.ts';
+import { inUseName, LABELS, ROLE_VOTER } from '../../api/names.ts';
 import { resources } from '../../runtime/ports/kube.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import type { Story } from './stories.ts';
-import { formedWithTls as formed } from './tls-secrets.ts';
+import { both, bringCertificates, formedWithTls as formed } from './tls-secrets.ts';
 import { condition } from './tls-stories.ts';
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -110,6 +110,31 @@ export const authStories: readonly Story[] = [
       await stage.settled();
     },
     ends: async (stage) => assert.deepEqual(await takes(stage, 'first', undefined), [true, false]),
+  },
+  {
+    name: 'opens a voter to clients again that was started anew while a learner waits, which could not log in without it',
+    before: async (stage) => {
+      bringCertificates(stage);
+      password(stage, 'first');
+      stage.apply({ replicas: 1, tls: both, ...wanted });
+      await stage.until(({ quorum }) => quorum?.status?.authEnabled === true, 'it is on');
+      await stage.settled();
+    },
+    play: async (stage) => {
+      stage.kubelet.refuse(/^demo-1-/);
+      stage.edit({ replicas: 3 });
+      await stage.until(({ pods }) => pods.length === 2, 'a learner waits for a node');
+      stage.kubelet.kill(stage.podOf(0).metadata.name);
+      await stage.until(
+        (now) =>
+          now.podOf(0).status?.containerStatuses?.[0]?.restartCount === 1 &&
+          now.podOf(0).metadata.labels?.[LABELS.role] === ROLE_VOTER,
+        'the voter serves clients again',
+      );
+      stage.kubelet.refuse(undefined);
+      await stage.settled();
+    },
+    ends: async (stage) => assert.equal((await stage.membership())?.members.length, 3),
   },
   {
     name: 'follows a Secret that is edited while no runtime runs, also where the one before died between etcd and the Secret',

@@ -6,9 +6,10 @@ import { isHealthyVoter, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { differing } from './corrupt.ts';
 import { damagedData, damageOf, isRuinedLearner, isWorthKeeping } from './damaged-data.ts';
-import { locked } from './identity.ts';
+import { admit, configure, locked } from './identity.ts';
 import { isLostWithNode, lostWithNodes } from './lost-nodes.ts';
 import { removingOrphan } from './orphans.ts';
+import { revive } from './restart.ts';
 import { named, RETRY_MS, type Rule, STARTING_RECHECK_MS, wait } from './rule.ts';
 import {
   isDataless,
@@ -171,6 +172,17 @@ const removing = (
   };
 };
 
+/**
+ * A learner may wait for a node for hours, and the others must not wait with it: whose Pod is gone comes back, and who was started
+ * anew is proven and opened to clients. Where there are passwords the learner waits for them in its turn, since only a
+ * voter that serves gives out the token by which it can be asked.
+ */
+const meanwhile = (s: Situation, target: string): Step | undefined => {
+  const revived = revive.answer(s);
+  const others = revived?.do !== 'BringUp' || revived.places.every(({ member }) => member.name !== target);
+  return (others ? revived : undefined) ?? configure.answer(s) ?? admit.answer(s);
+};
+
 export const operation: Rule = {
   name: 'operation',
   answer: (s) => {
@@ -178,7 +190,10 @@ export const operation: Rule = {
     if (inFlight === undefined || s.latch === undefined) return undefined;
     const { target, kind } = inFlight;
     const slot = s.slots.find(({ member }) => member.name === target);
-    if (target !== undefined && kind === 'AddMember') return adding(s, slot, { ...inFlight, target });
+    if (target !== undefined && kind === 'AddMember') {
+      const step = adding(s, slot, { ...inFlight, target });
+      return (step?.do === 'Wait' ? meanwhile(s, target) : undefined) ?? step;
+    }
     if (target !== undefined && (kind === 'RemoveMember' || kind === 'ReplaceMember')) {
       return removing(s, slot, { ...inFlight, kind, target });
     }
