@@ -8,6 +8,7 @@ import type { KubeObject, Resource } from '../../../runtime/ports/kube.ts';
 import { claim, claimIn, conditionOf, membersOf, podsOf, quorumIn, ready, said } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { follow } from '../history.ts';
+import { issuedBy } from '../issuers.ts';
 import { authority, clientIdentity, peerIdentity, serverIdentity, tlsSecret } from '../own-secrets.ts';
 import { inNamespace, type Place, seenKinds } from '../place.ts';
 import { secureTraffic, shownAt, wayOf } from '../secure-traffic.ts';
@@ -51,16 +52,7 @@ const own: Way = {
 
 /** The CA behind the issuers is exchanged, and what they have issued is renewed, as it is sooner or later by itself. */
 const issued: Way = {
-  tls: {
-    client: {
-      certManager: {
-        serverIssuerRef: { name: 'clients' },
-        operatorClientIssuerRef: { name: 'clients' },
-        consumer: { commonName: 'app' },
-      },
-    },
-    peer: { certManager: { issuerRef: { name: 'peers' } } },
-  },
+  tls: issuedBy('clients', 'peers'),
   bring: async (place) => {
     for (const name of ['clients', 'peers']) {
       const ca = authority(`${name}-${drawn()}`);

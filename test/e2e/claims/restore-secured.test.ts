@@ -11,23 +11,14 @@ import { bucketIn } from '../bucket.ts';
 import { claim, claimIn, condition, membersOf, OLDER_VERSION, quorumIn, ready } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { passwords as auth, certificatesOf, guards, keySecret, rootSecret } from '../guarded.ts';
-import { issuers } from '../issuers.ts';
+import { issuedBy, issuers } from '../issuers.ts';
 import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
 import { type Flags, secureEtcdctl } from '../secure-client.ts';
 
 const { cluster } = await connected();
 const PATIENCE = { deadlineMs: 300_000 };
 
-const issued: NonNullable<EtcdClusterSpec['tls']> = {
-  client: {
-    certManager: {
-      serverIssuerRef: { name: 'clients' },
-      operatorClientIssuerRef: { name: 'clients' },
-      consumer: { commonName: 'app' },
-    },
-  },
-  peer: { certManager: { issuerRef: { name: 'peers' } } },
-};
+const issued = issuedBy('clients', 'peers');
 
 /** With its certificates in place. */
 const apply = (place: Place, name: string, spec: Partial<EtcdClusterSpec>): Promise<void> =>

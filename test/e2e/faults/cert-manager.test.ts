@@ -1,12 +1,11 @@
 /** cert-manager away: stopped, then uninstalled with its kinds and all that was of them, and installed again. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { EtcdClusterSpec } from '../../../api/etcdcluster.gen.ts';
 import { certificateSecretName, LABELS } from '../../../api/names.ts';
 import { addonWorkloads, adminKubectl, applyAddon, waitForWorkloads } from '../../cluster/addons.ts';
 import { claim, claimIn, condition, membersOf, podsOf, ready, uidsOf } from '../claim.ts';
 import { eventually, notYet } from '../eventually.ts';
-import { issuers } from '../issuers.ts';
+import { issuedBy, issuers } from '../issuers.ts';
 import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
 import { heldIn, secureTraffic, wayOf } from '../secure-traffic.ts';
 
@@ -15,16 +14,7 @@ const CERT_MANAGER = 'cert-manager';
 const KINDS = ['clusterissuers', 'issuers', 'certificates'].map((plural) => `${plural}.cert-manager.io`).join(',');
 const roomy = { medium: 'Memory', size: '256Mi' } as const;
 
-const tls: NonNullable<EtcdClusterSpec['tls']> = {
-  client: {
-    certManager: {
-      serverIssuerRef: { name: 'clients' },
-      operatorClientIssuerRef: { name: 'clients' },
-      consumer: { commonName: 'app' },
-    },
-  },
-  peer: { certManager: { issuerRef: { name: 'members' } } },
-};
+const tls = issuedBy('clients', 'members');
 
 const scaled = async (replicas: 0 | 1): Promise<void> => {
   await adminKubectl(['-n', CERT_MANAGER, 'scale', 'deployment/cert-manager', `--replicas=${replicas}`]);
