@@ -129,16 +129,16 @@ async function tests(
 const ACCIDENTS = 3;
 
 /**
- * As {@link tests}, for those on the real cluster: a file that fails runs once more, alone. Kubelets, Crossplane and cert-manager
+ * As {@link tests}, for those of the real things: a file that fails runs once more, alone. Kubelets, Crossplane and cert-manager
  * pause for up to minutes of their own after a fault, on two processors longer, and one such pause would hide what the other
  * tests say. Nothing is kept quiet: the first failure has been printed whole, and the end of the run counts these files apart.
  */
-async function testsOnCluster(files: readonly string[], concurrency: number): Promise<Found> {
-  const first = await tests(files, concurrency, 900_000);
+async function testsOfRealThings(files: readonly string[], concurrency: number, timeoutMs: number): Promise<Found> {
+  const first = await tests(files, concurrency, timeoutMs);
   const failing = [...first.failedFiles.keys()];
   if (failing.length === 0 || failing.length > ACCIDENTS) return first;
   say(`   once more, alone: ${failing.map((file) => relative(root, file)).join(', ')}`);
-  const second = await tests(failing, 1, 900_000);
+  const second = await tests(failing, 1, timeoutMs);
   const sum = (what: keyof Counts): number =>
     [...first.failedFiles.values()].reduce((total, counts) => total + counts[what], 0);
   return {
@@ -179,7 +179,11 @@ const parts: readonly Part[] = [
     what: 'claims and repairs on the real cluster, and what its own servers promise',
     needs: 'operator',
     run: async () =>
-      testsOnCluster(await testFiles([...contractsOnCluster, 'test/e2e/**/*.test.ts'], ['test/e2e/faults/**']), 3),
+      testsOfRealThings(
+        await testFiles([...contractsOnCluster, 'test/e2e/**/*.test.ts'], ['test/e2e/faults/**']),
+        3,
+        900_000,
+      ),
   },
   {
     name: 'contract',
@@ -188,7 +192,7 @@ const parts: readonly Part[] = [
     // The faults spend two thirds of their time waiting for the cluster.
     besideNext: true,
     run: async () =>
-      tests(
+      testsOfRealThings(
         await testFiles(['test/contract/**/*.test.ts', 'runtime/adapters/etcd/**/*.test.ts'], contractsOnCluster),
         1,
         300_000,
@@ -198,7 +202,7 @@ const parts: readonly Part[] = [
     name: 'faults',
     what: 'nodes, links and processes that fail',
     needs: 'operator',
-    run: async () => testsOnCluster(await testFiles(['test/e2e/faults/**/*.test.ts']), 1),
+    run: async () => testsOfRealThings(await testFiles(['test/e2e/faults/**/*.test.ts']), 1, 900_000),
   },
 ];
 

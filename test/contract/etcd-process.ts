@@ -2,10 +2,11 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ensureEtcd } from '../cluster/builds.ts';
 
 /** The server's binary: from the directory in ETCD_BIN_DIR (`etcd-3.6.16`), else built once into the cluster's cache. */
@@ -46,7 +47,9 @@ export type EtcdProcess = {
   output(): string;
   /** Resolves with the first line that matches; rejects when the process ends without one. */
   saw(pattern: RegExp, withinMs?: number): Promise<string>;
-  signal(signal: NodeJS.Signals): void;
+  /** Stops it where it stands; resolves once none of its threads runs any more. */
+  freeze(withinMs?: number): Promise<void>;
+  thaw(): void;
   stop(signal?: NodeJS.Signals): Promise<Ended>;
 };
 
@@ -57,6 +60,13 @@ const terminationMessageOf = (output: string): string => {
   const lines = output.split('\n').slice(-TERMINATION_LINES - 1);
   const bytes = Buffer.from(lines.join('\n'));
   return bytes.subarray(Math.max(0, bytes.length - TERMINATION_BYTES)).toString('utf8');
+};
+
+/** Whether every thread is stopped, by the state that stands behind the name in parentheses (proc_pid_stat(5)). */
+const isFrozen = async (pid: number): Promise<boolean> => {
+  const tasks = `/proc/${pid}/task`;
+  const stats = await Promise.all((await readdir(tasks)).map((task) => readFile(join(tasks, task, 'stat'), 'utf8')));
+  return stats.every((stat) => stat.slice(stat.lastIndexOf(')') + 2).startsWith('T'));
 };
 
 /** A directory that goes with the test, and the processes started in it. */
@@ -125,8 +135,17 @@ export class EtcdWorkbench implements AsyncDisposable {
           void ended.then(() => fail('ended'));
           look();
         }),
-      signal: (signal) => {
-        child.kill(signal);
+      freeze: async (withinMs = 20_000) => {
+        child.kill('SIGSTOP');
+        // The others run on until the thread that got the signal has had a processor, and may answer meanwhile.
+        const deadline = performance.now() + withinMs;
+        while (!(await isFrozen(pid))) {
+          if (performance.now() > deadline) throw new Error(`${name} still runs ${withinMs} ms after SIGSTOP`);
+          await delay(5);
+        }
+      },
+      thaw: () => {
+        child.kill('SIGCONT');
       },
       stop: async (signal = 'SIGTERM') => {
         child.kill(signal);

@@ -77,12 +77,8 @@ export const realEtcd = (version: string): EtcdUnderTest => ({
       terminate: async (place) => {
         await processOf(place).stop('SIGTERM');
       },
-      hang: async (place) => {
-        processOf(place).signal('SIGSTOP');
-      },
-      resume: async (place) => {
-        processOf(place).signal('SIGCONT');
-      },
+      hang: (place) => processOf(place).freeze(),
+      resume: async (place) => processOf(place).thaw(),
       wipe: async (place) => {
         await rm(bench.path(place.name, 'data'), { recursive: true, force: true });
       },
