@@ -84,7 +84,7 @@ export const REASONS = {
   ImagePullFailed: 'The image cannot be pulled. Check version, image.repository and imagePullSecrets in the claim.',
   PodRefused: 'The API server refuses the Pod or volume: quota, admission or policy. Read the message.',
   NodeLost:
-    'The node of this member is away. If it does not come back, delete its Node object: then the member is replaced at once.',
+    'The node of this member, or of the volume that is being filled for it, is away. If it does not come back, delete its Node object: then it is made anew elsewhere at once.',
   ContainerNotCreated: 'The kubelet cannot create the container. Read the message.',
 
   // etcd stands in the way
@@ -138,7 +138,7 @@ export const REASONS = {
   Recovering: 'Quorum is being recovered from the survivor or the snapshot that the claim names. Wait.',
   RecoveryRefused: 'The consent in spec.recovery is not followed. The message says why; correct or remove it.',
   RecoveryBlocked:
-    'The recovery waits for the end of Pods of the lost cluster, which could still take writes. Make sure that their nodes are down, then act as the message says.',
+    'The recovery waits for Pods on nodes that do not answer: of the lost cluster, which could still take writes, or its own. Make sure that their nodes are down, then act as the message says.',
   SeedingFailed:
     'A volume could not be filled from the survivor or the snapshot, which is untouched; it is tried again. Read the message.',
   AllDataLost:

@@ -58,7 +58,12 @@ const options = new Command('etcd-operator-runtime')
   .option('--metrics-address <address>', 'where /metrics is served', ':8080')
   .option('--workers <number>', 'clusters worked on at a time', positive, 8)
   .option('--node-patience <seconds>', 'replace a member whose node has not been ready for so long', positive, 600)
-  .option('--memory-node-patience <seconds>', 'the same for a member that keeps its data in memory', positive, 60)
+  .option(
+    '--memory-node-patience <seconds>',
+    'the same for a member that keeps its data in memory, and for a volume that is being filled',
+    positive,
+    60,
+  )
   .option('--log-level <level>', 'debug, info, warn or error', 'info')
   .parse()
   .opts<{
@@ -409,7 +414,11 @@ caches.nodes.onChange(({ name }, before, after) => {
   const state = (node: Stored<Node> | undefined): string | undefined =>
     node === undefined ? undefined : `${seenNode(node)?.is ?? 'silent'} ${node.spec?.unschedulable === true}`;
   if (state(before) === state(after)) return;
-  for (const pod of caches.pods.list()) if (pod.spec?.nodeName === name) enqueue(keyByLabel(pod) ?? '');
+  for (const pod of caches.pods.list()) {
+    if (pod.spec?.nodeName !== name) continue;
+    enqueue(keyByLabel(pod) ?? '');
+    restoresOf(keyByLabel(pod));
+  }
 });
 secrets.onChange(enqueue);
 for (const quorum of caches.quorums.list()) enqueue(quorumKey(quorum));

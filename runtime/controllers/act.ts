@@ -443,6 +443,7 @@ const perform = async (scene: Scene, step: Step): Promise<Outcome> => {
       return restore(scene, step);
     case 'BeginRestoreInPlace':
     case 'PrepareRestore':
+    case 'PrepareElsewhere':
     case 'RecordVerified':
     case 'BeginCutOver':
     case 'StopReplaced':

@@ -152,6 +152,13 @@ describe('the nodes that can mount a volume', () => {
   test('are nobody’s business before the volume is bound', async () => {
     assert.equal(await homeOf(worldOf(), { ...claim, spec: {} }, signal), undefined);
   });
+
+  test('are the one that the scheduler chose while the volume is being made there', async () => {
+    const annotations = { 'volume.kubernetes.io/selected-node': 'n1' };
+    const unbound = { ...claim, metadata: { ...claim.metadata, annotations }, spec: {} };
+    const world = worldOf({ nodes: [node('n1', 'Unknown'), node('n2', 'True')] });
+    assert.deepEqual(await homeOf(world, unbound, signal), { known: true, value: { name: 'node n1', node: away } });
+  });
 });
 
 describe('the node of a Pod', () => {

@@ -10,6 +10,10 @@ import { type Fact, known, type SeenHome, type SeenNode, unknown, unknownBy } fr
 import { resources, type Stored } from '../ports/kube.ts';
 import type { World } from './world.ts';
 
+export type NodeWorld = Pick<World, 'kube'> & { readonly caches: Pick<World['caches'], 'nodes'> };
+
+/** On a volume that nobody has made yet: the node for which it is to be made, and where its Pod has to go then. */
+const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 /** What is read of a Node and nothing else: some carry the names of fifty images. */
@@ -35,7 +39,7 @@ export const seenNode = ({ spec, status }: Node): SeenNode | undefined => {
 };
 
 /** A Pod can be heard of before its new node is, so only the API server's word counts for "gone". */
-export const hostOf = async (world: World, name: string, signal: AbortSignal): Promise<SeenNode | undefined> => {
+export const hostOf = async (world: NodeWorld, name: string, signal: AbortSignal): Promise<SeenNode | undefined> => {
   const cached = world.caches.nodes.get('', name);
   if (cached !== undefined) return seenNode(cached);
   try {
@@ -95,11 +99,15 @@ const best = (nodes: readonly SeenNode[]): SeenNode =>
  */
 export const homeOf = async (
   world: World,
-  { spec }: Stored<PersistentVolumeClaim>,
+  { metadata, spec }: Stored<PersistentVolumeClaim>,
   signal: AbortSignal,
 ): Promise<Fact<SeenHome> | undefined> => {
   const name = spec?.volumeName;
-  if (name === undefined || name === '') return undefined;
+  if (name === undefined || name === '') {
+    const selected = metadata.annotations?.[SELECTED_NODE];
+    const node = selected === undefined ? undefined : await hostOf(world, selected, signal);
+    return node === undefined ? undefined : known({ name: `node ${selected}`, node });
+  }
   try {
     const volume = await world.kube.get<PersistentVolume>({ resource: resources.persistentvolumes, name }, { signal });
     if (volume === undefined) return unknown(`PersistentVolume ${name} does not exist`);

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdMember, EtcdMemberSpec } from '../../api/etcdmember.gen.ts';
-import { LABELS } from '../../api/names.ts';
+import { LABELS, SEED_ROLE } from '../../api/names.ts';
 import { createNamedSecrets } from '../adapters/kube/named-secrets.ts';
 import { readTlsSecret } from '../adapters/tls-secret.ts';
 import type { Stored } from '../ports/kube.ts';
 import { createDialler } from './dialler.ts';
-import { observe } from './observe.ts';
+import { observe, seenSeed } from './observe.ts';
 import { templateHash } from './template-hash.ts';
 import type { World } from './world.ts';
 
@@ -51,6 +51,16 @@ describe('the hash of a member template', () => {
 });
 
 describe('what is observed', () => {
+  test('of a step that was killed for lack of memory is that, and not what it last said of something else', () => {
+    const terminated = { exitCode: 137, reason: 'OOMKilled', message: 'restoring snapshot' };
+    const pod = {
+      metadata: { name: 'demo-0-aaaaa-seed', labels: { [LABELS.role]: SEED_ROLE } },
+      spec: { initContainers: [{ name: 'restore', resources: { limits: { memory: '256Mi' } } }], containers: [] },
+      status: { phase: 'Failed', initContainerStatuses: [{ name: 'restore', state: { terminated } }] },
+    } as unknown as Stored<Pod>;
+    assert.equal(seenSeed(pod)?.trouble, 'restore ended with 137: OOMKilled: it needed more memory than 256Mi');
+  });
+
   test('is a Pod on its way out from the moment its deletion was taken, whatever the cache still shows', async () => {
     const pod = {
       metadata: {

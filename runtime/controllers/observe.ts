@@ -6,6 +6,7 @@ import {
   ANNOTATIONS,
   addressURL,
   CONTAINER,
+  incarnationName,
   LABELS,
   MEMBER_FINALIZER,
   ordinalOf,
@@ -31,7 +32,7 @@ import {
   unknownBy,
 } from '../core/observed.ts';
 import { type SeenRestore, sourceOf } from '../core/restores.ts';
-import { PLACE_STEP } from '../core/seeding.ts';
+import { PLACE_STEP, seedOf } from '../core/seeding.ts';
 import { knownSnapshot } from '../core/snapshots/known-snapshots.ts';
 import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
@@ -166,6 +167,10 @@ const seenAuth = async (
   }
 };
 
+const limitOf = (step: string, spec: Pod['spec']): string =>
+  [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].find(({ name }) => name === step)?.resources?.limits
+    ?.memory ?? 'its node has';
+
 /** A step that failed, waits for an image, or keeps restarting beside the others; its words are the only ones there are. */
 export const seenSeed = ({ metadata, spec, status }: Stored<Pod>): SeenSeed | undefined => {
   const isSeed = metadata.labels?.[LABELS.role] === SEED_ROLE;
@@ -175,7 +180,9 @@ export const seenSeed = ({ metadata, spec, status }: Stored<Pod>): SeenSeed | un
   const troubles = steps.flatMap(({ name, image, state, lastState }) => {
     const ended = state?.terminated ?? (state?.running === undefined ? lastState?.terminated : undefined);
     if (ended !== undefined && ended.exitCode !== 0) {
-      const words = (ended.message ?? ended.reason ?? '').trim().split('\n').at(-1);
+      // Whoever is killed for lack of memory says nothing of it: the last words are of something else.
+      const killed = ended.reason === 'OOMKilled' ? `OOMKilled: it needed more memory than ${limitOf(name, spec)}` : '';
+      const words = killed || (ended.message ?? ended.reason ?? '').trim().split('\n').at(-1);
       return [`${name} ended with ${ended.exitCode}: ${words}`];
     }
     const { reason, message } = state?.waiting ?? {};
@@ -267,13 +274,16 @@ const volumeTrouble = async (
 };
 
 /** Only where the answer matters: its Pod finds no node, or the node that it has will not come back. */
-const asksForHome = ({ node, host, unschedulable }: SeenPod): boolean =>
-  node === undefined ? unschedulable !== undefined : host?.is === 'gone' || host?.is === 'outOfService';
+const asksForHome = ({ node, host, unschedulable, createdAt }: SeenPod, now: number): boolean =>
+  node === undefined
+    ? // While it waits for its volume to be made, the scheduler says nothing.
+      unschedulable !== undefined || now - createdAt >= VOLUME_PATIENCE_MS
+    : host?.is === 'gone' || host?.is === 'outOfService';
 
 const seenVolume = async (
   world: World,
   volume: Stored<PersistentVolumeClaim>,
-  pod: SeenPod | undefined,
+  asksHome: boolean,
   signal: AbortSignal,
 ): Promise<SeenVolume> => {
   const { metadata, status } = volume;
@@ -293,7 +303,7 @@ const seenVolume = async (
     requested: volume.spec?.resources?.requests?.storage,
     metadata: note(ANNOTATIONS.metadata),
     trouble: await volumeTrouble(world, volume, signal),
-    home: pod !== undefined && asksForHome(pod) ? await homeOf(world, volume, signal) : undefined,
+    home: asksHome ? await homeOf(world, volume, signal) : undefined,
   };
 };
 
@@ -473,10 +483,17 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
   const answered = await Promise.all(
     caches.pods.byIndex(key).map(async (pod) => ({ pod, seen: await seenPod(world, cluster, pod, signal) })),
   );
+  const { restoring } = quorum?.status ?? {};
   const volumes = await Promise.all(
     caches.volumes.byIndex(key).map(async (volume) => {
-      const user = answered.find(({ seen }) => seen.name === volume.metadata.name)?.seen;
-      return { volume, seen: await seenVolume(world, volume, user, signal) };
+      const { name } = volume.metadata;
+      const users = answered.filter(({ seen }) => seen.name === name || seen.name === seedOf(name));
+      // What was made ready for a restore waits for its member without a Pod.
+      const asks =
+        users.length === 0
+          ? name === incarnationName(restoring?.target ?? '', restoring?.incarnation ?? '')
+          : users.some(({ seen }) => asksForHome(seen, world.clock.now()));
+      return { volume, seen: await seenVolume(world, volume, asks, signal) };
     }),
   );
   const pods = await withHashes(world, cluster, answered, signal);

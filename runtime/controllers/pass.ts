@@ -192,6 +192,16 @@ const wordsFor = (step: Step): Words | undefined => {
         reason: 'RestoreVerifying',
         message: `EtcdRestore ${step.restore.name}: ${step.uri} is restored onto a new volume and opened there; the cluster serves its own data meanwhile`,
       };
+    case 'PrepareElsewhere':
+      return {
+        type: 'Warning',
+        reason: 'NodeLost',
+        message: `${step.why}: the snapshot is restored anew elsewhere; the cluster serves its own data meanwhile`,
+      };
+    case 'AbandonRestore':
+      return step.done
+        ? undefined
+        : { type: 'Warning', reason: 'Restoring', message: `the restore begins anew: ${step.why}` };
     case 'RecordVerified':
       return {
         type: 'Normal',

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { incarnationName, LABELS } from '../../api/names.ts';
 import { incarnationRefs } from '../core/member-pod.ts';
 import { recoveryBegun, recoveryRecord } from '../core/recovery-record.ts';
-import { seedPodName } from '../core/seeding.ts';
+import { isLeftBehind } from '../core/rules/lost-nodes.ts';
+import { isSeedPod, seedPodName } from '../core/seeding.ts';
 import { replacedIncarnation } from '../core/situation.ts';
 import type { ObjectName, Step } from '../core/steps.ts';
 import { EtcdFault } from '../ports/etcd.ts';
@@ -32,14 +33,23 @@ const EARLY_MS = 1_000;
 /** As many as anybody will look back at, and as the record has room for. */
 const REMEMBERED = 8;
 
-/** Pods of the cluster that the caches may not know of yet: one that is missed here could take writes of its own. */
+/**
+ * Pods of the cluster that the caches may not know of yet: one that is missed here could take writes of its own. One that only
+ * fills a volume cannot, and on a node that is away it would be there for as long as that.
+ */
 export const unseenPods = async (
   { world, seen, signal }: Scene,
   own: readonly string[],
 ): Promise<readonly string[]> => {
+  const idle = seen.members
+    .flatMap(({ pods }) => pods)
+    .filter((pod) => isSeedPod(pod) && isLeftBehind(pod))
+    .map(({ uid }) => uid);
   const labelSelector = `${LABELS.cluster}=${seen.cluster},${LABELS.member}`;
   const { items } = await world.kube.list(resources.pods, { namespace: seen.namespace, labelSelector, signal });
-  return items.map(({ metadata }) => metadata.name).filter((name) => !own.includes(name));
+  return items
+    .filter(({ metadata }) => !own.includes(metadata.name) && !idle.includes(metadata.uid))
+    .map(({ metadata }) => metadata.name);
 };
 
 const advance = async (scene: Scene, step: Extract<Step, { do: 'AdvanceRecovery' }>): Promise<Outcome> => {

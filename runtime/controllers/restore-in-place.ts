@@ -27,6 +27,7 @@ export type RestoreInPlaceStep = Extract<
     do:
       | 'BeginRestoreInPlace'
       | 'PrepareRestore'
+      | 'PrepareElsewhere'
       | 'RecordVerified'
       | 'BeginCutOver'
       | 'StopReplaced'
@@ -187,6 +188,14 @@ export const restoreInPlace = async (scene: Scene, step: RestoreInPlaceStep): Pr
   switch (step.do) {
     case 'PrepareRestore':
       return prepare(scene, step);
+    case 'PrepareElsewhere': {
+      const { verified: _, ...begun } = restoring;
+      const { target } = step;
+      await changeQuorum(scene, {
+        restoring: { ...begun, target, incarnation: world.drawToken(), bump: String(step.bump) },
+      });
+      return DONE;
+    }
     case 'RecordVerified': {
       const { revision, keys, sha256, sizeBytes, etcdVersion, clusterID, hash } = step.verified;
       await changeQuorum(scene, {

@@ -1,19 +1,23 @@
 /** Passes over EtcdRestores: each tells in its status what the record of its cluster says of it. */
+import type { Pod } from 'kubernetes-types/core/v1.js';
 import type { EtcdRestore, EtcdRestoreStatus } from '../../api/etcdrestore.gen.ts';
 import { ANNOTATIONS } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
+import type { SeenSeed } from '../core/observed.ts';
 import { restoreStatus } from '../core/restore-report.ts';
 import { sourceOf } from '../core/restores.ts';
-import { seedPodName } from '../core/seeding.ts';
+import { isAway } from '../core/rules/lost-nodes.ts';
+import { isSeedPod, seedPodName } from '../core/seeding.ts';
 import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
 import { seenSeed } from './observe.ts';
+import { hostOf } from './observe-nodes.ts';
 import { mergeTo } from './status-patch.ts';
 import { clusterKey, FIELD_MANAGER, type World } from './world.ts';
 
 export const restoreKind = resources.etcdrestores as Resource<EtcdRestore>;
 
 export type RestoreWorld = Pick<World, 'kube' | 'clock' | 'log' | 'announce' | 'agentImage'> & {
-  readonly caches: Pick<World['caches'], 'quorums' | 'pods' | 'volumes' | 'restores' | 'snapshots'>;
+  readonly caches: Pick<World['caches'], 'quorums' | 'pods' | 'nodes' | 'volumes' | 'restores' | 'snapshots'>;
   /** Once, when it has ended. */
   readonly onRestoreEnd?: (outcome: 'Complete' | 'Failed', reason: string) => void;
 };
@@ -54,6 +58,27 @@ const record = async (
   );
 };
 
+/** With the scheduler's words where it finds no node: without them the restore would seem to go on. */
+const seedIn = (pod: Stored<Pod>): SeenSeed | undefined => {
+  const seen = seenSeed(pod);
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  const unschedulable = scheduled?.status === 'False' ? scheduled.message : undefined;
+  return seen === undefined ? undefined : { ...seen, trouble: seen.trouble ?? unschedulable };
+};
+
+/** Pods of a cluster whose nodes are away, by the name of their node. */
+const podsAway = async (
+  world: RestoreWorld,
+  cluster: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> => {
+  const placed = world.caches.pods
+    .byIndex(cluster)
+    .flatMap(({ metadata, spec }) => (spec?.nodeName === undefined ? [] : [[metadata.name, spec.nodeName] as const]));
+  const seen = await Promise.all(placed.map(async ([, node]) => isAway(await hostOf(world, node, signal))));
+  return new Map(placed.filter((_, index) => seen[index] === true));
+};
+
 /** One pass. Returns in how many milliseconds the restore wants another one, or nothing. */
 export const passOverRestore = async (
   world: RestoreWorld,
@@ -71,6 +96,9 @@ export const passOverRestore = async (
     restoring?.restoreUID === metadata.uid
       ? caches.pods.get(namespace, seedPodName(restoring.target, restoring.incarnation))
       : undefined;
+  const cluster = clusterKey({ namespace, name: spec.clusterRef.name });
+  const away =
+    restoring?.restoreUID === metadata.uid ? await podsAway(world, cluster, signal) : new Map<string, string>();
   const next = restoreStatus({
     now: world.clock.now(),
     uid: metadata.uid,
@@ -79,9 +107,16 @@ export const passOverRestore = async (
     status,
     source: sourceOf(spec, caches.snapshots.get(namespace, spec.source.snapshotRef?.name ?? '')),
     quorum: quorum === undefined ? undefined : { spec: quorum.spec, status: quorum.status ?? {} },
-    seed: seed === undefined ? undefined : seenSeed(seed),
+    seed: seed === undefined ? undefined : seedIn(seed),
+    away: {
+      seedNode: away.get(seed?.metadata.name ?? ''),
+      members: [...away]
+        .filter(([name]) => !isSeedPod({ name }))
+        .map(([name, node]) => `${name} on node ${node}`)
+        .toSorted(),
+    },
     volumes: caches.volumes
-      .byIndex(clusterKey({ namespace, name: spec.clusterRef.name }))
+      .byIndex(cluster)
       .filter(
         (volume) =>
           volume.metadata.annotations?.[ANNOTATIONS.clusterID] === spec.clusterID &&

@@ -6,6 +6,7 @@
 import type { EtcdQuorumRecovery } from '../../api/etcdquorum.gen.ts';
 import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import { isLocked } from './member-config.ts';
+import type { SeenPod } from './observed.ts';
 import { isHealthyVoter, majority, type Situation } from './situation.ts';
 import type { StoredSource } from './snapshots/known-snapshots.ts';
 import { locationName } from './snapshots/store-access.ts';
@@ -294,6 +295,21 @@ const volumesTakenBy = (step: Step): readonly string[] =>
     ? step.volumes.map(({ uid }) => uid)
     : [];
 
+type Thing = { readonly name: string; readonly deleting: boolean };
+
+/** Asked to go, and held up by a node that is away. Names never come again, so it is in the way of nothing that is made anew. */
+const heldByNode =
+  (pods: readonly SeenPod[]) =>
+  (thing: Thing): boolean =>
+    thing.deleting &&
+    pods.some(
+      ({ name, deleting, host }) =>
+        deleting && host !== undefined && host.is !== 'ready' && (name === thing.name || name === `${thing.name}-seed`),
+    );
+
+/** Fills a volume, whoever asked for it: nobody writes through it and nobody counts its vote. */
+const isFilling = ({ name }: Thing): boolean => name.endsWith('-seed');
+
 const WHILE_RECOVERING: readonly Step['do'][] = [
   ...(['Wait', 'AskHuman', 'Teardown', 'LetGo', 'Dismiss', 'Adopt', 'Latch', 'DeletePods', 'BringUp'] as const),
   ...(['Fence', 'AdvanceRecovery', 'Seed', 'CompleteRecovery', 'AbandonRecovery', 'GiveUpRestore'] as const),
@@ -342,8 +358,9 @@ const recoveredWithConsent: Invariant = {
     if (!WHILE_RECOVERING.includes(step.do)) return `${step.do} while quorum is being recovered`;
     const own = incarnationName(recovering.target ?? '', recovering.incarnation ?? '');
     const ofRecovery = ({ name }: { readonly name: string }): boolean => name === own || name === `${own}-seed`;
-    const old = pods.find((pod) => !ofRecovery(pod));
-    const unverified = recovering.recovery?.location !== undefined && recovering.step === 'filling';
+    const fromStore = recovering.recovery?.location !== undefined;
+    const old = pods.find((pod) => !ofRecovery(pod) && !(fromStore && isFilling(pod) && heldByNode(pods)(pod)));
+    const unverified = fromStore && recovering.step === 'filling';
     switch (step.do) {
       case 'Fence':
         return unverified ? 'the snapshot that is to take its place has not been verified' : undefined;
@@ -385,7 +402,10 @@ const restoredOnce: Invariant = {
     if (!restoring.includes(step.do)) return undefined;
     if (s.latch !== undefined) return `it has existed as ${s.latch}`;
     const operation = s.quorum?.status.operation;
-    const things = s.slots.flatMap(({ member }) => [...member.pods, ...member.volumes]);
+    const pods = s.slots.flatMap(({ member }) => member.pods);
+    const things = [...pods, ...s.slots.flatMap(({ member }) => member.volumes)].filter(
+      (thing) => !heldByNode(pods.filter(({ verifiedContainer }) => verifiedContainer === undefined))(thing),
+    );
     if (step.do === 'BeginRestore') {
       if (operation !== undefined) return `${operation.kind} is in flight`;
       return things.length === 0 ? undefined : `${things.map(({ name }) => name).join(', ')} still exist`;
@@ -394,7 +414,7 @@ const restoredOnce: Invariant = {
     const served = s.slots.flatMap(({ member }) => member.pods).find((pod) => pod.verifiedContainer !== undefined);
     if (step.do === 'AbandonRestore') return served === undefined ? undefined : `${served.name} has served clients`;
     const own = incarnationName(operation.target ?? '', operation.incarnation ?? '');
-    const other = things.find(({ name }) => name !== own && name !== `${own}-seed`);
+    const other = things.find(({ name, deleting }) => !deleting && name !== own && name !== `${own}-seed`);
     if (other !== undefined) return `${other.name} stands beside it`;
     return step.do === 'CompleteRestore' && operation.step !== 'starting' ? 'nothing was restored yet' : undefined;
   },
@@ -502,12 +522,21 @@ const replacedWithConsent: Invariant = {
     if (step.do === 'GiveUpRestore') {
       const kept = volumes.find((volume) => step.volumes.some(({ uid }) => uid === volume.uid) && !isOwn(volume));
       if (kept !== undefined) return `${kept.name} was not made by this restore`;
-      const left = [...pods, ...volumes].find(isOwn);
+      const left = [...pods, ...volumes].find((thing) => isOwn(thing) && !heldByNode(pods)(thing));
       return step.done && left !== undefined ? `${left.name} is still there` : undefined;
     }
     const taken = volumes.find((volume) => volumesTakenBy(step).includes(volume.uid) && isOwn(volume));
     if (taken !== undefined && step.do !== 'ClearAttempt') return `${taken.name} is made ready by a restore`;
+    if (step.do === 'PrepareElsewhere') {
+      if (restoring === undefined || restoring.failed !== undefined) return 'nothing is being made ready';
+      return replacing ? 'what was made ready takes over already' : undefined;
+    }
     if (step.do === 'BeginCutOver') {
+      const unreachable = pods.find(
+        ({ name, deleting, host }) =>
+          host !== undefined && host.is !== 'ready' && !(deleting && isFilling({ name, deleting })),
+      );
+      if (unreachable !== undefined) return `${unreachable.name} could not be proven to have ended`;
       if (operation !== undefined) return `${operation.kind} is in flight`;
       if (restoring?.verified === undefined || restoring.failed !== undefined) return 'nothing was verified';
       if (restoring.clusterID !== s.latch || !consent(restoring.restoreUID)) {
@@ -521,7 +550,7 @@ const replacedWithConsent: Invariant = {
         : undefined;
     }
     if (!WHILE_REPLACING.includes(step.do)) return `${step.do} while the data is being replaced`;
-    const old = pods.find((pod) => !isOwn(pod));
+    const old = pods.find((pod) => !isOwn(pod) && !(isFilling(pod) && heldByNode(pods)(pod)));
     switch (step.do) {
       case 'StopReplaced': {
         const restored = step.pods.find(isOwn);

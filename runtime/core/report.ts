@@ -18,7 +18,7 @@ import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import type { SeenPod } from './observed.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
-import { nodeLoss } from './rules/lost-nodes.ts';
+import { fillingLoss, nodeLoss } from './rules/lost-nodes.ts';
 import { isProvenStart, isSpare } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 import { lastSeenOf, snapshotsOf, survivorsOf } from './survivors.ts';
@@ -80,12 +80,22 @@ const EARLY_RESTARTS = 2;
 const isTooEarly = (pod: SeenPod): boolean =>
   pod.container.restarts < EARLY_RESTARTS && lastExitOf(pod, true)?.reason === 'PeersNotReached';
 
+const RESTORING = new Set<string>(['Restore', 'RestoreInPlace', 'RecoverQuorum']);
+
+/** What is being restored is no member yet that would be waited for or replaced: what becomes of it, the operation says. */
+const awayOf = (s: Situation, slot: Slot): string | undefined => {
+  const { kind = '', target, incarnation } = s.quorum?.status.operation ?? {};
+  return RESTORING.has(kind) && target === slot.member.name && incarnation === slot.incarnation
+    ? fillingLoss(s, slot.pod, slot.volume)?.why
+    : nodeLoss(s, slot)?.says;
+};
+
 const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberReport => {
   const { pod, volume } = slot;
   const phase = restarting ? 'Restarting' : 'Provisioning';
   if (pod === undefined) return report(phase, restarting ? 'Restarting' : 'Starting', 'its Pod is being made');
-  const away = nodeLoss(s, slot);
-  if (away !== undefined) return report(phase, 'NodeLost', away.says, true);
+  const away = awayOf(s, slot);
+  if (away !== undefined) return report(phase, 'NodeLost', away, true);
   if (pod.deleting) return report(phase, 'Restarting', `Pod ${pod.name} is ending`);
   const patient = s.seen.now - pod.createdAt < PATIENCE_MS;
   if (volume?.trouble !== undefined && !patient) {
@@ -488,6 +498,9 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     replacing ??
     quorumLost ??
     (decision.rule === 'certificates' && step.do === 'Wait' && !whole
+      ? { reason: step.reason, message: step.message }
+      : undefined) ??
+    (decision.rule === 'restore' && step.do === 'Wait' && step.reason === 'NodeLost'
       ? { reason: step.reason, message: step.message }
       : undefined) ??
     (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))

@@ -83,6 +83,16 @@ describe('what an EtcdRestore says', () => {
     for (const [of, words] of cases) assert.equal(said(of), words);
   });
 
+  test('is what keeps a cluster from being stopped, or a snapshot from being verified, where nodes are away', () => {
+    const one = { seedNode: 'n2', members: ['demo-1-bbbbb on node n2'] };
+    const filling = seen({ restoring }, { away: one });
+    assert.equal(said(filling), 'Verifying False NodeLost');
+    assert.match(message(filling), /node n2.* is made ready anew elsewhere/);
+    const waiting = seen({ restoring: { ...restoring, verified } }, { away: { ...one, seedNode: undefined } });
+    assert.equal(said(waiting), 'Verifying False NodeLost');
+    assert.match(message(waiting), /the snapshot is good.*demo-1-bbbbb on node n2.*out-of-service/);
+  });
+
   test('names the ID that a consent would have to name, and tells a restore that is over from a mistake', () => {
     assert.match(message(seen({ clusterID: 'c2' })), /gives up cluster c1, and the one that runs is c2/);
     const before = { ...past, restoreUID: 'r0' };

@@ -22,6 +22,8 @@ export type RestoreObserved = {
   readonly quorum: { readonly spec: EtcdQuorumSpec; readonly status: EtcdQuorumStatus } | undefined;
   /** The Pod that fills the new volume. */
   readonly seed: SeenSeed | undefined;
+  /** What is on nodes that are away: that Pod, and Pods of the cluster. */
+  readonly away?: { readonly seedNode: string | undefined; readonly members: readonly string[] };
   /** Volumes with data of the cluster that is given up, sorted by name. */
   readonly volumes: readonly string[];
   readonly agentImage: string | undefined;
@@ -70,7 +72,14 @@ const ofPast = (past: EtcdQuorumPastRestore, { quorum }: RestoreObserved): Said 
       };
 };
 
-const verifying = (of: Restoring, { seed, quorum }: RestoreObserved): Said => {
+const verifying = (of: Restoring, { seed, quorum, away }: RestoreObserved): Said => {
+  if (away?.seedNode !== undefined) {
+    return {
+      phase: 'Verifying',
+      reason: 'NodeLost',
+      message: `node ${away.seedNode}, on which ${of.uri} is made ready, is away: it is made ready anew elsewhere if the node does not return soon; the cluster is not touched`,
+    };
+  }
   if (of.verified === undefined) {
     const trouble = seed?.trouble;
     return {
@@ -81,10 +90,18 @@ const verifying = (of: Restoring, { seed, quorum }: RestoreObserved): Said => {
         `${of.uri} is restored onto a new volume of ${of.target} and opened there; the cluster serves its own data meanwhile`,
     };
   }
-  const { reason, why } = (quorum === undefined ? undefined : hindranceNow(quorum)) ?? {
-    reason: 'RestoreVerifying' as const,
-    why: 'it takes over in a moment',
-  };
+  const unproven =
+    (away?.members.length ?? 0) === 0
+      ? undefined
+      : {
+          reason: 'NodeLost' as const,
+          why: `it waits, since these Pods are on nodes that are away and could not be proven to have ended: ${away?.members.join(', ')}. Bring the node back; or make sure that it is off, then "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"`,
+        };
+  const { reason, why } = (quorum === undefined ? undefined : hindranceNow(quorum)) ??
+    unproven ?? {
+      reason: 'RestoreVerifying' as const,
+      why: 'it takes over in a moment',
+    };
   return {
     phase: 'Verifying',
     reason,

@@ -14,6 +14,7 @@ describe('why a volume could not be filled', () => {
       ['fetch ended with 1: SnapshotKeyMissing: s3://b/k is encrypted with key 1f', 'SnapshotKeyMissing'],
       ['fetch ended with 1: SnapshotKeyUnusable: the Secret keys holds none', 'SnapshotKeyUnusable'],
       ['fetch ended with 1: VolumeTooSmall: the new volume has 1 bytes free', 'VolumeFull'],
+      ['restore ended with 137: OOMKilled: it needed more memory than 256Mi', 'OutOfMemory'],
       ['fetch: CreateContainerConfigError: secret "keys" not found', 'SecretMissing'],
       [
         "fetch: CreateContainerConfigError: couldn't find key AWS_SECRET_ACCESS_KEY in Secret team-a/keys",
@@ -30,6 +31,7 @@ describe('why a volume could not be filled', () => {
       undefined,
       'copy ended with 1: no database of etcd',
       'restore ended with 1: NotFound',
+      'fetch ended with 137: OOMKilled: it needed more memory than 512Mi',
       'broken',
     ]) {
       assert.equal(seedFailure(words), 'SeedingFailed', words);

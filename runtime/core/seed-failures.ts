@@ -27,6 +27,8 @@ export const seedFailure = (trouble: string | undefined): Reason => {
   if (trouble === undefined) return 'SeedingFailed';
   const said = SAID[word(trouble) ?? ''];
   if (said !== undefined) return said;
+  // Steps that run etcd's own programs have the limit that the claim gives etcd; the agent's is nobody's to raise.
+  if (/^(unpack|opened|survivor|restore) ended with \d+: OOMKilled: /.test(trouble)) return 'OutOfMemory';
   // The kubelet's and the scheduler's words where what the Pod needs is not there.
   if (/secret "[^"]+" not found|couldn't find key .* in Secret/.test(trouble)) return 'SecretMissing';
   return /persistentvolumeclaim "[^"]+" not found/.test(trouble) ? 'StoreMissing' : 'SeedingFailed';

@@ -71,7 +71,15 @@ export type Seeding = {
 /** The environment variable in which the agent finds what to restore, as JSON. No secret is in it. */
 export const RESTORE_ORDER = 'ETCD_OPERATOR_RESTORE';
 
-export const seedPodName = (member: string, token: string): string => `${incarnationName(member, token)}-seed`;
+const SEED_SUFFIX = '-seed';
+
+/** The Pod that fills the volume of an incarnation of this name. */
+export const seedOf = (incarnation: string): string => `${incarnation}${SEED_SUFFIX}`;
+
+export const seedPodName = (member: string, token: string): string => seedOf(incarnationName(member, token));
+
+/** By its name: a token is longer. Of a Pod that fills a volume nobody hears, so it takes no write and no vote. */
+export const isSeedPod = ({ name }: { readonly name: string }): boolean => name.endsWith(SEED_SUFFIX);
 
 /** All on the new volume, beside the data directory that they become. */
 const WORK = `${DATA_MOUNT}/recovery`;

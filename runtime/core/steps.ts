@@ -286,6 +286,8 @@ export type Step =
       readonly clusterToken: string;
       readonly bump: bigint;
     }
+  /** One status write with another token: what was made under the former one belongs to nobody from then on, and goes. */
+  | { readonly do: 'PrepareElsewhere'; readonly target: string; readonly why: string; readonly bump: bigint }
   /** One status write: what was found in the restored data. The cluster has not been touched. */
   | { readonly do: 'RecordVerified'; readonly verified: VerifiedData }
   /** One status write, after one more look past every cache for the EtcdRestore: from here on clients are shut out. */

@@ -163,6 +163,10 @@ export const restoreStories: readonly Story[] = [
       stage.restore('back', KEY);
       await stage.until(reached('Verifying'), 'the snapshot is being verified');
       await stage.until(({ pods }) => pods.length === 4, 'a Pod is to fill the new volume');
+      await stage.until(
+        (now) => statusOf(now).conditions?.[0]?.message?.includes('nodes are available') === true,
+        'it is told that the Pod finds no node',
+      );
       stage.remove(resources.etcdrestores, 'back');
       await stage.settled();
       await stage.until(({ volumes }) => volumes.length === 3, 'the new volume is gone');

@@ -11,6 +11,7 @@ import { assertGone } from './ending.ts';
 import { nodeStories } from './node-stories.ts';
 import { recoveryStories } from './recovery-stories.ts';
 import { restoreStories } from './restore-stories.ts';
+import { seedingStories } from './seeding-stories.ts';
 import { CLUSTER, NAMESPACE, type Stage } from './stage.ts';
 import { tlsStories } from './tls-stories.ts';
 
@@ -753,6 +754,7 @@ export const stories: readonly Story[] = [
   ...nodeStories,
   ...recoveryStories,
   ...restoreStories,
+  ...seedingStories,
   {
     name: 'repairs nothing and deletes nothing while the claims are not served yet',
     before: (stage) => formed(stage, {}),

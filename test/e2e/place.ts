@@ -39,7 +39,7 @@ export type Place = {
   get<T extends KubeObject>(resource: Resource<T>, name: string): Promise<Stored<T> | undefined>;
 };
 
-type Connection = { readonly cluster: Cluster; readonly kube: Kube };
+export type Connection = { readonly cluster: Cluster; readonly kube: Kube };
 let connection: Promise<Connection> | undefined;
 
 /** One connection for all tests of a file. */

@@ -1,7 +1,8 @@
 /** The runtime under test: the Deployment in the cluster, or for a while a process here that can be killed at any moment. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
 import { runtimeName, systemNamespace } from '../../deploy/names.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { run } from '../cluster/command.ts';
@@ -82,6 +83,24 @@ export const withoutRuntime = async (cluster: Cluster, body: () => Promise<void>
   }
 };
 
+/** The admin's kubeconfig with the rights of the runtime's own account in place of the admin's. */
+export const runtimeKubeconfig = async (cluster: Cluster, folder: string): Promise<string> => {
+  const token = await cluster.kubectl(['-n', systemNamespace, 'create', 'token', runtimeName, '--duration=1h']);
+  const config = parse(await readFile(cluster.kubeconfigPath, 'utf8')) as { users: { name: string; user: unknown }[] };
+  for (const entry of config.users) entry.user = { token: token.trim() };
+  const file = join(folder, 'kubeconfig');
+  await writeFile(file, stringify(config), { mode: 0o600 });
+  return file;
+};
+
+/** What its Jobs and seeding Pods run from; it has no Pod of its own here to find that out by. */
+export const agentImage = async (cluster: Cluster): Promise<string> => {
+  const own = process.env.ETCD_OPERATOR_E2E_AGENT_IMAGE;
+  if (own !== undefined) return own;
+  const path = 'jsonpath={.spec.template.spec.containers[0].image}';
+  return (await cluster.kubectl(['-n', systemNamespace, 'get', `deployment/${runtimeName}`, '-o', path])).trim();
+};
+
 export type HostRuntime = {
   /** SIGKILL, in the middle of whatever it does; a new process starts at once. */
   kill(): Promise<void>;
@@ -101,6 +120,7 @@ export const hostRuntime = async (
     readonly kubeconfig: string;
     /** `namespace/name` of the clusters it looks after; absent: all. */
     readonly clusters?: string;
+    readonly agentImage?: string;
     readonly env?: Readonly<Record<string, string>>;
   },
 ): Promise<HostRuntime> => {
@@ -123,6 +143,7 @@ export const hostRuntime = async (
           '--metrics-address',
           '127.0.0.1:0',
           ...(options.clusters === undefined ? [] : ['--clusters', options.clusters]),
+          ...(options.agentImage === undefined ? [] : ['--agent-image', options.agentImage]),
         ],
       ],
       // The same name each time, as a container has that starts again in its Pod.

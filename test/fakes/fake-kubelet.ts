@@ -52,6 +52,8 @@ export type FakeKubelet = {
   refuse(pattern: RegExp | undefined): void;
   /** Volumes whose name matches are not bound. */
   starve(pattern: RegExp | undefined): void;
+  /** Seeding Pods whose name matches run on and on. */
+  hold(pattern: RegExp | undefined): void;
   /** Whoever fetches what lies there ends with these words. */
   spoil(uri: string, words: string): void;
   nodeOf(pod: string): string;
@@ -115,6 +117,7 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
   let placed = 0;
   let refused: RegExp | undefined;
   let starved: RegExp | undefined;
+  let held: RegExp | undefined;
   let changes = 0;
 
   store.onChange(() => {
@@ -365,6 +368,10 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
   /** The steps of a seeding Pod, all at once: they end before anybody looks again, or fail and say why. */
   const fill = (pod: Stored<Pod>, own: Kept): void => {
     if (own.starts > 0) return;
+    if (held?.test(own.name) === true) {
+      setStatus(pod, { phase: 'Running' });
+      return;
+    }
     own.starts = 1;
     own.restartAt = undefined;
     const order = orderOf(pod);
@@ -564,6 +571,9 @@ export const createFakeKubelet = (options: FakeKubeletOptions): FakeKubelet => {
     },
     starve: (pattern) => {
       starved = pattern;
+    },
+    hold: (pattern) => {
+      held = pattern;
     },
     spoil: (uri, words) => {
       spoiled.set(uri, words);

@@ -1468,6 +1468,7 @@ function* act(w: World, decision: Decision): Generator<void, StepFault | undefin
       return undefined;
     case 'BeginRestoreInPlace':
     case 'PrepareRestore':
+    case 'PrepareElsewhere':
     case 'RecordVerified':
     case 'BeginCutOver':
     case 'StopReplaced':

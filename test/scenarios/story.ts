@@ -165,6 +165,8 @@ export const told = (step: Step): string => {
       return `BeginRestoreInPlace of ${step.uri} beside ${step.target}`;
     case 'PrepareRestore':
       return `PrepareRestore ${step.member.name}-${step.incarnation}`;
+    case 'PrepareElsewhere':
+      return `PrepareElsewhere beside ${step.target}: ${step.why}`;
     case 'RecordVerified':
       return `RecordVerified ${step.verified.keys} keys at revision ${step.verified.revision}`;
     case 'BeginCutOver':

@@ -3,7 +3,7 @@
 import type { EtcdQuorumBootstrap } from '../../../api/etcdquorum.gen.ts';
 import { incarnationName } from '../../../api/names.ts';
 import { formingConfig } from '../member-config.ts';
-import type { SeenPod } from '../observed.ts';
+import type { SeenPod, SeenVolume } from '../observed.ts';
 import type { Situation, Slot } from '../situation.ts';
 import { majority } from '../situation.ts';
 import type { ObjectName, Placement, Step } from '../steps.ts';
@@ -15,9 +15,12 @@ const FORMING_RECHECK_MS = 100;
 /** Longest that a complete set of running members may be without a leader before the attempt counts as failed. */
 const NO_LEADER_MS = 120_000;
 
-export const clearing = (s: Situation, why: string): Step | undefined => {
-  const pods = allPods(s);
-  const volumes = allVolumes(s);
+export const clearing = (
+  s: Situation,
+  why: string,
+  pods: readonly SeenPod[] = allPods(s),
+  volumes: readonly SeenVolume[] = allVolumes(s),
+): Step | undefined => {
   if (pods.length + volumes.length === 0) return undefined;
   const step = {
     pods: pods.filter(({ deleting }) => !deleting).map(named),

@@ -3,7 +3,7 @@
  * running on it; nobody here can tell. So nothing on it is ever forced: it gets time to come back, and then its member is
  * taken out of etcd's list by the others and replaced under another name, which is right in both cases.
  */
-import type { Instant, Patience, SeenNode, SeenPod } from '../observed.ts';
+import type { Instant, Patience, SeenNode, SeenPod, SeenVolume } from '../observed.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { Replacement } from './membership.ts';
 import { repairHeld } from './repair-budget.ts';
@@ -32,7 +32,7 @@ const stateOf = (node: Exclude<SeenNode, { is: 'ready' }>): string =>
       ? 'is out of service'
       : `has not been ready since ${clockTime(node.since)}`;
 
-const isAway = (node: SeenNode | undefined): node is Exclude<SeenNode, { is: 'ready' }> =>
+export const isAway = (node: SeenNode | undefined): node is Exclude<SeenNode, { is: 'ready' }> =>
   node !== undefined && node.is !== 'ready';
 
 const loss = (node: Exclude<SeenNode, { is: 'ready' }>, patienceMs: number, what: string): NodeLoss => {
@@ -83,6 +83,48 @@ export const isLostWithNode = (s: Situation, slot: Slot): boolean => {
   const at = nodeLoss(s, slot)?.at;
   return at !== undefined && at <= s.seen.now;
 };
+
+/**
+ * How the making of a new volume suffers from the state of a node. What is on it was fetched or copied, and no client has
+ * written to it: making it once more costs less than a long wait and loses nothing, so it gets the patience of data in memory.
+ */
+export const fillingLoss = (
+  s: Situation,
+  pod: SeenPod | undefined,
+  volume: SeenVolume | undefined,
+): NodeLoss | undefined => {
+  const home = volume?.home;
+  const pinned = home?.known === true && isAway(home.value.node) ? home.value : undefined;
+  const { memoryNodeMs } = s.seen.patience ?? PATIENCE;
+  const lost = (node: Exclude<SeenNode, { is: 'ready' }>, what: string): NodeLoss => {
+    const at = node.is === 'notReady' ? node.since + memoryNodeMs : 0;
+    const why = `${what} ${stateOf(node)}`;
+    const then = node.is === 'notReady' ? `from ${clockTime(at)} on, unless the node returns` : 'now';
+    return {
+      at,
+      proven: node.is !== 'notReady',
+      why,
+      says: `${why}: what was begun there is begun anew elsewhere ${then}`,
+    };
+  };
+  if (pod?.node !== undefined) {
+    const { node, host } = pod;
+    if (!isAway(host)) return undefined;
+    if (host.is === 'notReady' || volume === undefined) return lost(host, `node ${node}`);
+  }
+  if (pinned !== undefined && isAway(pinned.node))
+    return lost(pinned.node, `${pinned.name}, on which the new volume is,`);
+  if (pod?.node === undefined) return undefined;
+  // Kubernetes itself gives up the Pods of such a node, and this volume can follow to another one.
+  const why = `node ${pod.node} is away for good`;
+  return { at: undefined, proven: false, why, says: `${why}: it goes on once Kubernetes has given up Pod ${pod.name}` };
+};
+
+/**
+ * Was asked to end, and ends when its node returns or Kubernetes gives it up. What only fills a new volume, or starts on one that
+ * no client has been let to, is not waited for: its names are never used again.
+ */
+export const isLeftBehind = ({ deleting, host }: SeenPod): boolean => deleting && isAway(host);
 
 /** The reading of {@link nodeLoss} for who votes; learners are redone by whoever adds them. */
 export const lostWithNodes = (s: Situation): readonly Replacement[] =>

@@ -10,13 +10,14 @@ import { isSame } from '../consent.ts';
 import type { SeenPod } from '../observed.ts';
 import { lossSentence } from '../recovery-record.ts';
 import { isKept } from '../restores.ts';
-import { bumpOver, seedPodName } from '../seeding.ts';
+import { bumpOver, isSeedPod, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
 import { ableSurvivors } from '../survivors.ts';
+import { isLeftBehind } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
-import { filled, type SeedWords, started } from './seeded.ts';
+import { anew, filled, type OnLoss, type SeedWords, started } from './seeded.ts';
 import { allPods } from './standing.ts';
 
 /** A Pod that is asked to end has thirty seconds for it; one that takes longer is on a node that does not answer. */
@@ -83,6 +84,10 @@ const isSameLocation = (a: unknown, b: unknown): boolean => {
   return [...keys].every((key) => isSameLocation(left[key], right[key]));
 };
 
+/** Filled a volume from a store, before it was given up with its node: it could not reach anything of the lost cluster. */
+const isIdle = ({ stored }: Recovery, pod: SeenPod): boolean =>
+  stored !== undefined && isSeedPod(pod) && isLeftBehind(pod);
+
 const places = (pods: readonly SeenPod[]): string =>
   pods.map(({ name, node }) => (node === undefined ? name : `${name} on node ${node}`)).join(', ');
 
@@ -117,6 +122,24 @@ const abandon = (of: Recovery, why: string): Step => {
   const { pods, volumes } = made(of);
   return { do: 'AbandonRecovery', why, pods: pods.map(named), volumes: volumes.map(named) };
 };
+
+/** Nothing of the lost cluster has been touched, and the consent is there to begin again by. */
+const onLoss = (s: Situation, of: Recovery): OnLoss => anew(s, (why) => abandon(of, why));
+
+/**
+ * What is made is not all that is at stake: a Pod that only seems to be gone may still read the survivor's volume, or has etcd running in it
+ * that the next try would have to be sure of. So proof is waited for.
+ */
+const onLossLater =
+  (of: Recovery): OnLoss =>
+  ({ proven, why }) =>
+    proven
+      ? abandon(of, why)
+      : wait(
+          'RecoveryBlocked',
+          `${why}, with what is made of ${of.source}. Bring the node back; or make sure that it is off, then "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", and it is made anew elsewhere as far as that can be`,
+          RETRY_MS,
+        );
 
 const wordsOf = ({ slot: { member }, stored, source }: Recovery): SeedWords => ({
   reason: 'Recovering',
@@ -166,7 +189,7 @@ const seeding = (s: Situation, of: Recovery): Step => {
     clusterToken: clusterTokenOf(of),
     bump: bumpOf(of),
   };
-  const next = filled(s, of, wordsOf(of), make);
+  const next = filled(s, of, wordsOf(of), make, stored === undefined ? onLossLater(of) : onLoss(s, of));
   if ('do' in next) return next;
   const { revision, sha256: snapshot, takenAt } = next;
   const less = stored === undefined ? undefined : lessThanSurvivor(s, of, revision);
@@ -192,7 +215,7 @@ const starting = (s: Situation, of: Recovery): Step => {
           bump: bumpOf(of),
         };
   const lost = `the new ${slot.memory ? 'Pod' : 'volume'} of ${slot.member.name} was lost`;
-  const next = started(s, of, wordsOf(of), abandon(of, lost), fill);
+  const next = started(s, of, wordsOf(of), abandon(of, lost), onLossLater(of), fill);
   if ('do' in next) return next;
   if (next.clusterId === clusterID || next.revision < revision + bumpOf(of)) {
     return {
@@ -226,7 +249,7 @@ export const recovery: Rule = {
       return abandon(of, `the volume ${source} of the survivor was deleted`);
     }
     const own = made(of).pods;
-    const others = allPods(s).filter((pod) => !own.includes(pod));
+    const others = allPods(s).filter((pod) => !own.includes(pod) && !isIdle(of, pod));
     const fence = fencing(s, of, others);
     if (fence !== undefined) return fence;
     if (step === 'fencing') return { do: 'AdvanceRecovery', to: stored === undefined ? 'seeding' : 'starting' };

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { EtcdQuorumStatus } from '../../../api/etcdquorum.gen.ts';
 import { observed } from '../../../test/scenarios/world.ts';
 import { brokenInvariant } from '../invariants.ts';
-import { known, type Observed, type SeenMember } from '../observed.ts';
+import { known, type Observed, type SeenMember, type SeenNode } from '../observed.ts';
 import { plan } from '../plan.ts';
 import type { Restoring, SeenRestore } from '../restores.ts';
 import { REVISION_BUMP } from '../seeding.ts';
@@ -244,6 +244,78 @@ describe('a restore in place', () => {
     assert.equal(answer.do === 'GiveUpRestore' ? answer.reason : answer.do, 'RestoreFailed');
   });
 
+  /** With the node of some Pods, or of the new volume where no Pod is, in this state. */
+  const onNode =
+    (host: SeenNode, of: (pod: string) => boolean, seed?: Parameters<typeof beside>[0], home?: SeenNode) =>
+    (member: SeenMember): Partial<SeenMember> => {
+      const all = { ...member, ...beside(seed)(member) };
+      return {
+        ...all,
+        pods: all.pods.map((pod) => (of(pod.name) ? { ...pod, node: 'n1', host } : pod)),
+        volumes: all.volumes.map((volume) =>
+          volume.incarnation === 'zzzzz' && home !== undefined
+            ? { ...volume, home: known({ name: 'node n1', node: home }) }
+            : volume,
+        ),
+      };
+    };
+  const isFiller = (name: string): boolean => name.endsWith('-seed');
+  const silent = { is: 'notReady', since: 0 } as const;
+
+  it('is made ready anew elsewhere a minute after the node went that has the new volume, verified or not', () => {
+    for (const [status, seed] of [
+      [{ restoring: restoring() }, 'running'],
+      [{ restoring: restoring({ verified }) }, { report }],
+    ] as const) {
+      const member = onNode(silent, isFiller, seed);
+      const early = step({ status, member, now: 59_000 });
+      assert.ok(early.do === 'Settled' || early.do === 'Wait', early.do);
+      const answer = step({ status, member, now: 60_000 });
+      assert.equal(answer.do, 'PrepareElsewhere');
+      assert.match(answer.do === 'PrepareElsewhere' ? answer.why : '', /node n1 has not been ready since/);
+    }
+    const gone = step({
+      status: { restoring: restoring({ verified }) },
+      member: onNode({ is: 'gone' }, () => false, undefined, { is: 'gone' }),
+    });
+    assert.equal(gone.do, 'PrepareElsewhere', 'the Pod is gone with its node, and the volume can be mounted nowhere');
+  });
+
+  it('stays on a volume that can follow to another node, once Kubernetes has given up the Pod', () => {
+    const status = { restoring: restoring() };
+    const member = onNode({ is: 'outOfService' }, isFiller, 'running', { is: 'ready' });
+    assert.notEqual(step({ status, member, now: 10_000_000 }).do, 'PrepareElsewhere');
+  });
+
+  it('does not begin to stop a cluster of which a member could not be proven to have ended', () => {
+    const status = { restoring: restoring({ verified }) };
+    const answer = step({ status, member: onNode(silent, (name) => name === 'demo-1-bbbbb', { report }), now: 30_000 });
+    assert.notEqual(answer.do, 'BeginCutOver');
+    assert.equal(step({ status, member: beside({ report }) }).do, 'BeginCutOver');
+  });
+
+  it('goes back where the node went of a member that was asked to end', () => {
+    const member = (one: SeenMember): Partial<SeenMember> => {
+      const all = { ...one, ...onNode(silent, (name) => name === 'demo-1-bbbbb')(one) };
+      return { ...all, pods: all.pods.map((pod) => ({ ...pod, deleting: true, voterRole: false })) };
+    };
+    const status = { restoring: restoring({ verified, revisionBefore: '57' }), ...overtaking('stopping') };
+    const answer = step({ status, member, now: 30_000 });
+    assert.equal(answer.do === 'GiveUpRestore' ? answer.reason : answer.do, 'NodeLost');
+  });
+
+  it('ends without waiting for what its node keeps from going', () => {
+    const left = (one: SeenMember): Partial<SeenMember> => {
+      const all = { ...one, ...onNode(silent, isFiller, 'running')(one) };
+      const going = <T extends { name: string }>(thing: T): T =>
+        thing.name.includes('zzzzz') ? { ...thing, deleting: true } : thing;
+      return { ...all, pods: all.pods.map(going), volumes: all.volumes.map(going) };
+    };
+    const status = { restoring: restoring({ failed: 'it was deleted', failedReason: 'RestoreGivenUp' }) };
+    const answer = step({ status, member: left });
+    assert.equal(answer.do === 'GiveUpRestore' && answer.done, true);
+  });
+
   it('shuts clients out before it stops anybody, and stops the leader last', () => {
     const change: Change = {
       status: { restoring: restoring({ verified }), ...overtaking('stopping') },
@@ -330,6 +402,11 @@ describe('the veto on a restore in place', () => {
     assert.match(vetoed({ ...ready, restores: [] }, cutOver), /nobody consented/);
     assert.match(vetoed({ ...ready, restores: [asked({ clusterID: 'c0' })] }, cutOver), /nobody consented/);
     assert.match(vetoed({ status: ready.status ?? {} }, cutOver), /no restored data/);
+    const unreachable = (member: SeenMember): Partial<SeenMember> => {
+      const all = { ...member, ...beside({ report })(member) };
+      return { ...all, pods: all.pods.map((pod) => ({ ...pod, host: { is: 'notReady', since: 0 } as const })) };
+    };
+    assert.match(vetoed({ ...ready, member: unreachable }, cutOver), /could not be proven to have ended/);
   });
 
   it('lets the restored member not start beside anybody, nor take over with a revision that was given out', () => {

@@ -8,12 +8,13 @@ import type { Reason } from '../../../api/reasons.ts';
 import type { SeenPod } from '../observed.ts';
 import { hindranceNow, isWanted, nextRestore, type Restoring } from '../restores.ts';
 import { seedFailure } from '../seed-failures.ts';
-import { bumpOver, REVISION_BUMP, seedPodName } from '../seeding.ts';
+import { bumpOver, isSeedPod, REVISION_BUMP, seedPodName } from '../seeding.ts';
 import { isLeader, type Situation, type Slot } from '../situation.ts';
 import type { StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
+import { fillingLoss, isAway, isLeftBehind, type NodeLoss } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
-import { filled, type SeedWords, started } from './seeded.ts';
+import { anew, filled, type SeedWords, started, takingAway } from './seeded.ts';
 import { allPods, isRefused, isTerminal, refusedSpec } from './standing.ts';
 
 /** A Pod that is asked to end has thirty seconds for it; one that takes longer is on a node that does not answer. */
@@ -80,13 +81,15 @@ const reached = (s: Situation): bigint =>
 
 type End = { readonly reason: Reason; readonly why: string; readonly unwanted?: boolean };
 
+/** Pods of the cluster, or of one that was to take its place. One that fills a volume takes no write, wherever it still runs. */
+const membersPods = (s: Situation): readonly SeenPod[] =>
+  allPods(s).filter((pod) => !(isSeedPod(pod) && isLeftBehind(pod)));
+
 /** Pods before volumes, and the record last. Undefined while all of it was asked to go and has not gone yet. */
 const giveUp = (s: Situation, of: Restoring, { reason, why, unwanted = false }: End): Step | undefined => {
   const slot = targetOf(s, of);
   const left = slot === undefined ? { pods: [], volumes: [] } : made(slot, of);
-  const pods = left.pods.filter(({ deleting }) => !deleting).map(named);
-  const volumes = left.pods.length > 0 ? [] : left.volumes.filter(({ deleting }) => !deleting).map(named);
-  const done = left.pods.length + left.volumes.length === 0;
+  const { pods, volumes, done } = takingAway(left.pods, left.volumes);
   return of.failed !== undefined && !done && pods.length + volumes.length === 0
     ? undefined
     : { do: 'GiveUpRestore', reason, why, pods, volumes, done, unwanted };
@@ -120,7 +123,7 @@ const places = (pods: readonly SeenPod[]): string =>
  * more while it still tells how far the data has come.
  */
 const stopping = (s: Situation, of: Restoring, since: number): Step => {
-  const pods = allPods(s);
+  const pods = membersPods(s);
   const open = pods.filter(({ voterRole, deleting }) => voterRole && !deleting);
   const why = `EtcdRestore ${of.restore} replaces the data of this cluster`;
   if (open.length > 0) return { do: 'Dismiss', why, pods: open.map(named) };
@@ -132,6 +135,12 @@ const stopping = (s: Situation, of: Restoring, since: number): Step => {
   const others = running.filter((pod) => pod !== last);
   if (others.length > 0) return { do: 'StopReplaced', why, pods: others.map(named) };
   const ending = pods.filter((pod) => pod !== last);
+  const lost = ending.filter(isLeftBehind);
+  if (lost.length > 0) {
+    // Whether it has ended nobody will hear soon, and of the cluster's own data nothing has been given up yet.
+    const words = `${places(lost)} cannot be proven gone, since that node is away: make another EtcdRestore when it is back`;
+    return giveUp(s, of, { reason: 'NodeLost', why: words }) ?? wait('Restoring', words, RETRY_MS);
+  }
   if (ending.length > 0) {
     return s.seen.now - since < ENDING_MS
       ? wait('Restoring', `waiting for the end of ${places(ending)}`, RETRY_MS)
@@ -150,7 +159,7 @@ const starting = (s: Situation, of: Restoring): Step => {
   const slot = targetOf(s, of);
   if (slot === undefined) return wait('Restoring', `waiting for EtcdMember ${of.target}`, RETRY_MS);
   const own = made(slot, of);
-  const old = allPods(s).filter((pod) => !own.pods.includes(pod));
+  const old = membersPods(s).filter((pod) => !own.pods.includes(pod));
   const running = old.filter(({ deleting }) => !deleting);
   const why = `EtcdRestore ${of.restore} replaces the data of this cluster`;
   if (running.length > 0) return { do: 'StopReplaced', why, pods: running.map(named) };
@@ -162,6 +171,7 @@ const starting = (s: Situation, of: Restoring): Step => {
     { slot, incarnation: of.incarnation },
     wordsOf(of),
     back(`the volume with the restored data of ${of.target} was lost`, 'VolumeLost'),
+    anew(s, (why) => back(`${why}; ${of.target} was starting there on the restored data`, 'NodeLost')),
   );
   if (!('do' in next)) {
     const least = BigInt(of.verified?.revision ?? '0') + BigInt(of.bump);
@@ -224,6 +234,16 @@ const begin = (s: Situation): Step | undefined => {
   };
 };
 
+/** The volume that was being filled, or was, holds nothing that is not in the store: another one is, under another name. */
+const elsewhere = (s: Situation, { target }: Restoring) =>
+  anew(s, (why) => ({ do: 'PrepareElsewhere', target, why, bump: bumpOver(reached(s), 0n) }));
+
+/** Prepared, and on a node that is away: taking it over now would stop a cluster for data that nobody reaches. */
+const preparedLoss = (s: Situation, of: Restoring): NodeLoss | undefined => {
+  const { pods, volumes } = targetOf(s, of)?.prepared ?? { pods: [], volumes: [] };
+  return fillingLoss(s, pods[0], volumes[0]);
+};
+
 const filling = (s: Situation, of: Restoring): Step | undefined => {
   const slot = targetOf(s, of);
   const source = s.seen.restores?.find(({ uid }) => uid === of.restoreUID)?.source;
@@ -248,7 +268,7 @@ const filling = (s: Situation, of: Restoring): Step | undefined => {
     clusterToken: `${of.clusterID}-${of.incarnation}`,
     bump: BigInt(of.bump),
   };
-  const next = filled(s, { slot, incarnation: of.incarnation }, wordsOf(of), make);
+  const next = filled(s, { slot, incarnation: of.incarnation }, wordsOf(of), make, elsewhere(s, of));
   // What is only waited for keeps nobody: the cluster serves, and whatever befalls it is answered meanwhile.
   if ('do' in next) return next.do === 'Wait' || next.do === 'AskHuman' ? undefined : next;
   if (next.opened === undefined) {
@@ -282,6 +302,13 @@ export const prepareRestore: Rule = {
     if (volume === undefined || volume.deleting) {
       return giveUp(s, restoring, { reason: 'VolumeLost', why: 'the volume with the restored data was lost' });
     }
+    const loss = preparedLoss(s, restoring);
+    if (loss !== undefined) {
+      const step = elsewhere(s, restoring)(loss);
+      return step.do === 'Wait' ? undefined : step;
+    }
+    // Stopped, they could not be proven gone: the cluster would be down until somebody brings that node back.
+    if (membersPods(s).some(({ host }) => isAway(host))) return undefined;
     if (reached(s) + HEADROOM > BigInt(restoring.verified.revision) + BigInt(restoring.bump)) {
       return giveUp(s, restoring, {
         reason: 'RestoreFailed',

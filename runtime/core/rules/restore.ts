@@ -4,14 +4,16 @@
  * that was filled half would be a voter of the same cluster ID with other data, and nothing in etcd would notice.
  */
 import { incarnationName } from '../../../api/names.ts';
-import { REVISION_BUMP, seedPodName } from '../seeding.ts';
+import type { SeenPod } from '../observed.ts';
+import { REVISION_BUMP, seedOf, seedPodName } from '../seeding.ts';
 import type { Situation, Slot } from '../situation.ts';
 import { locationName, type StoreLocation } from '../snapshots/store-access.ts';
 import type { Step } from '../steps.ts';
 import { clearing, formed } from './bootstrap.ts';
+import { isLeftBehind } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
-import { filled, type SeedWords, started } from './seeded.ts';
-import { allPods, refusedSpec } from './standing.ts';
+import { anew, filled, type SeedWords, started, takingAway } from './seeded.ts';
+import { allPods, allVolumes, refusedSpec } from './standing.ts';
 
 type Restore = { readonly slot: Slot; readonly incarnation: string; readonly step: string; readonly revision: bigint };
 
@@ -27,6 +29,8 @@ const inFlight = (s: Situation): Restore | undefined => {
   };
 };
 
+const fills = ({ name }: SeenPod, volume: string): boolean => name === volume || name === seedOf(volume);
+
 const begin = (s: Situation, location: StoreLocation): Step => {
   const { claim, namespaceTerminating } = s.seen;
   const exists = formed(s, undefined);
@@ -39,7 +43,14 @@ const begin = (s: Situation, location: StoreLocation): Step => {
   if (served !== undefined) {
     return wait('ClusterUnreachable', `${served.name} has served this cluster and does not answer`, RETRY_MS);
   }
-  const clear = clearing(s, 'there is no record of this restore');
+  // What an earlier try left on a node that is away has no client and no peer, and is in the way of nothing.
+  const behind = allPods(s).filter(isLeftBehind);
+  const clear = clearing(
+    s,
+    'there is no record of this restore',
+    allPods(s).filter((pod) => !behind.includes(pod)),
+    allVolumes(s).filter(({ name, deleting }) => !deleting || !behind.some((pod) => fills(pod, name))),
+  );
   if (clear !== undefined) return clear;
   if (s.quorum?.spec.replicas === 0) return wait('Paused', 'nothing is restored until replicas is raised');
   if (!claim.value.exists) return wait('Creating', 'no EtcdCluster asks for a cluster');
@@ -50,9 +61,7 @@ const begin = (s: Situation, location: StoreLocation): Step => {
 
 /** Pods before volumes, and the record last: it says that all of this is of one restore that was given up. */
 const giveUp = ({ slot: { member }, step }: Restore, why: string): Step => {
-  const pods = member.pods.filter(({ deleting }) => !deleting).map(named);
-  const volumes = member.pods.length > 0 ? [] : member.volumes.filter(({ deleting }) => !deleting).map(named);
-  const done = member.pods.length + member.volumes.length === 0;
+  const { pods, volumes, done } = takingAway(member.pods, member.volumes);
   return step === 'abandoned' && !done && pods.length + volumes.length === 0
     ? wait('Restoring', `${why}; waiting until Pod and volume of ${member.name} are gone`, RETRY_MS)
     : { do: 'AbandonRestore', why, pods, volumes, done };
@@ -64,17 +73,20 @@ const wordsOf = ({ slot: { member } }: Restore, location: StoreLocation): SeedWo
   starting: `${member.name} starts on what was restored`,
 });
 
+const onLoss = (s: Situation, of: Restore) => anew(s, (why) => giveUp(of, why));
+
 const filling = (s: Situation, of: Restore, location: StoreLocation): Step => {
   const { slot, incarnation } = of;
   const clusterToken = `${s.quorum?.controllerUID ?? s.quorum?.uid ?? ''}-${incarnation}`;
   const make: Step = { do: 'SeedFromSnapshot', member: named(slot.member), incarnation, location, clusterToken };
-  const next = filled(s, of, wordsOf(of, location), make);
+  const next = filled(s, of, wordsOf(of, location), make, onLoss(s, of));
   return 'do' in next ? next : { do: 'AdvanceRestore', revision: next.revision, snapshot: next.sha256 };
 };
 
 const starting = (s: Situation, of: Restore, location: StoreLocation): Step => {
   const { slot, revision } = of;
-  const next = started(s, of, wordsOf(of, location), giveUp(of, `the volume of ${slot.member.name} was lost`));
+  const lost = giveUp(of, `the volume of ${slot.member.name} was lost`);
+  const next = started(s, of, wordsOf(of, location), lost, onLoss(s, of));
   if ('do' in next) return next;
   if (next.revision < revision + REVISION_BUMP) {
     return {
@@ -100,7 +112,10 @@ export const restore: Rule = {
     const own = [incarnationName(of.slot.member.name, of.incarnation)];
     const other = s.slots
       .flatMap(({ member }) => [...member.pods, ...member.volumes])
-      .find(({ name }) => !own.includes(name) && name !== seedPodName(of.slot.member.name, of.incarnation));
+      .find(
+        ({ name, deleting }) =>
+          !deleting && !own.includes(name) && name !== seedPodName(of.slot.member.name, of.incarnation),
+      );
     if (of.slot.member.deleting) return giveUp(of, `EtcdMember ${of.slot.member.name} was deleted`);
     if (of.step === 'abandoned') return giveUp(of, 'it begins anew');
     if (other !== undefined) return giveUp(of, `${other.name} stands beside it`);

@@ -1,57 +1,16 @@
 /** A node that is switched off: it comes back with its member, or it never does and the member is made anew elsewhere. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Node } from 'kubernetes-types/core/v1.js';
-import { systemNamespace } from '../../../deploy/names.ts';
 import { resources } from '../../../runtime/ports/kube.ts';
-import type { NodeName } from '../../cluster/cluster.ts';
 import { claim, condition, inMemory, memberIn, openPods, podsOf, ready, volumesOf } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { oneCluster } from '../identity.ts';
 import { connected, inNamespace, type Place } from '../place.ts';
+import { nodeIsBack, quietNode } from '../quiet-node.ts';
 
-const { cluster, kube } = await connected();
-
-const SYSTEM = ['kube-system', 'local-path-storage', 'crossplane-system', systemNamespace];
-
-/**
- * A node that nothing else is on which the rest would wait for: DNS, the provisioner, the runtime, Crossplane and the function. A
- * function that goes with its node leaves Crossplane with a connection that hangs, and two minutes for each call on it.
- */
-const quietNode = async (): Promise<NodeName> => {
-  const system = async () =>
-    (await kube.list(resources.pods)).items.filter(({ metadata }) => SYSTEM.includes(metadata.namespace ?? ''));
-  const counts = new Map((await nodes()).map(({ metadata }) => [metadata.name, 0]));
-  for (const { spec } of await system()) counts.set(spec?.nodeName ?? '', (counts.get(spec?.nodeName ?? '') ?? 0) + 1);
-  const [[node] = ['']] = [...counts].sort(([, few], [, many]) => few - many);
-  await cluster.kubectl(['cordon', node]);
-  try {
-    for (const { metadata, spec } of await system()) {
-      if (spec?.nodeName !== node) continue;
-      await kube.delete({ resource: resources.pods, namespace: metadata.namespace ?? '', name: metadata.name });
-    }
-    await eventually(
-      `the system runs without ${node}`,
-      async () => {
-        const late = (await system()).filter(
-          ({ spec, status }) =>
-            spec?.nodeName === node || status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'True',
-        );
-        if (late.length > 0) notYet(late.map(({ metadata }) => metadata.name).join(', '));
-      },
-      { deadlineMs: 120_000 },
-    );
-  } finally {
-    await cluster.kubectl(['uncordon', node]);
-  }
-  return node as NodeName;
-};
-
-const nodes = async () => (await kube.list(resources.nodes)).items;
-
-const isReady = ({ status }: Node): boolean =>
-  status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
+const connection = await connected();
+const { cluster, kube } = connection;
 
 const memberOn = async (place: Place, name: string, node: string): Promise<string> => {
   const pod = (await podsOf(place, name)).find(({ spec }) => spec?.nodeName === node);
@@ -79,7 +38,7 @@ describe('a node without power', { skip: cluster.faults === undefined ? 'needs t
     inNamespace('node-loss', async (place, t) => {
       const { faults } = cluster;
       assert.ok(faults);
-      const away = await quietNode();
+      const away = await quietNode(connection);
       await place.apply(claim('vol'), claim('mem', { storage: inMemory }));
       await Promise.all([ready(place, 'vol'), ready(place, 'mem')]);
       const before = await oneCluster(place, 'vol', 3);
@@ -109,10 +68,7 @@ describe('a node without power', { skip: cluster.faults === undefined ? 'needs t
       } finally {
         await faults.startNode(away);
       }
-      await eventually('the node is back', async () => {
-        const node = await kube.get({ resource: resources.nodes, name: away });
-        if (node === undefined || !isReady(node)) notYet('it has not reported');
-      });
+      await nodeIsBack(connection, away);
       await eventually('nothing is left of what was given up', async () => {
         const left = [
           ...(await podsOf(place, 'vol')),

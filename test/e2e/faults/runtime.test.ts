@@ -4,36 +4,24 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parse, stringify } from 'yaml';
-import { runtimeName, systemNamespace } from '../../../deploy/names.ts';
 import { picture, startOtlpReceiver } from '../../otlp/receiver.ts';
 import { claim, claimIn, inMemory, OLDER_VERSION, podOf, podsOf, quorumIn, ready, VERSION } from '../claim.ts';
 import { writer } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { leaderAndFollower, oneCluster, reachable, selfOf, watchMembership } from '../identity.ts';
 import { connected, inNamespace, type Place } from '../place.ts';
-import { type HostRuntime, hostRuntime, withoutRuntime } from '../runtime.ts';
+import { type HostRuntime, hostRuntime, runtimeKubeconfig, withoutRuntime } from '../runtime.ts';
 
 const { cluster } = await connected();
 const skip = cluster.local ? false : 'the runtime must reach the Pods from here';
 
 const KILLS = 20;
 const ROUNDS = 4;
-
-/** The admin's kubeconfig with the rights of the runtime's own account in place of the admin's. */
-const runtimeKubeconfig = async (folder: string): Promise<string> => {
-  const token = await cluster.kubectl(['-n', systemNamespace, 'create', 'token', runtimeName, '--duration=1h']);
-  const config = parse(await readFile(cluster.kubeconfigPath, 'utf8')) as { users: { name: string; user: unknown }[] };
-  for (const entry of config.users) entry.user = { token: token.trim() };
-  const file = join(folder, 'kubeconfig');
-  await writeFile(file, stringify(config), { mode: 0o600 });
-  return file;
-};
 
 /** Every cluster ID under which members of `name` ever agreed on a leader, looked at all the time. */
 const watchFormations = (place: Place, name: string): { seen: Map<string, string>; stop: () => Promise<void> } => {
@@ -86,7 +74,7 @@ describe('the runtime', { skip }, () => {
     inNamespace('killed', async (place, t) => {
       const folder = await mkdtemp(join(tmpdir(), 'etcd-operator-e2e-'));
       try {
-        const kubeconfig = await runtimeKubeconfig(folder);
+        const kubeconfig = await runtimeKubeconfig(cluster, folder);
         await withoutRuntime(cluster, async () => {
           const runtime = await hostRuntime(cluster, { logFile: join(folder, 'runtime.log'), kubeconfig });
           try {
@@ -139,7 +127,7 @@ describe('the runtime', { skip }, () => {
     inNamespace('killed-scale', async (place, t) => {
       const folder = await mkdtemp(join(tmpdir(), 'etcd-operator-e2e-'));
       try {
-        const kubeconfig = await runtimeKubeconfig(folder);
+        const kubeconfig = await runtimeKubeconfig(cluster, folder);
         await withoutRuntime(cluster, async () => {
           const runtime = await hostRuntime(cluster, {
             logFile: join(folder, 'runtime.log'),
@@ -204,7 +192,7 @@ describe('the runtime', { skip }, () => {
       const receiver = await startOtlpReceiver();
       const parent = { traceId: randomBytes(16).toString('hex'), spanId: randomBytes(8).toString('hex') };
       try {
-        const kubeconfig = await runtimeKubeconfig(folder);
+        const kubeconfig = await runtimeKubeconfig(cluster, folder);
         await withoutRuntime(cluster, async () => {
           const runtime = await hostRuntime(cluster, {
             logFile: join(folder, 'runtime.log'),
