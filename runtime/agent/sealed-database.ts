@@ -11,6 +11,7 @@
  * alone, so counting nonces never repeat under it, and a header that was changed gives another key.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { inPieces } from '../adapters/in-pieces.ts';
 import type { SnapshotKey, SnapshotKeys } from './snapshot-keys.ts';
 
 const MAGIC = 'etcd-operator.cozystack.io/sealed/v1\n';
@@ -47,31 +48,6 @@ const nonceOf = (chunk: number, last: boolean): Buffer => {
 const chunkKey = (key: SnapshotKey, salt: Uint8Array, header: Uint8Array): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', key.secret, salt, header, 32));
 
-/** Pieces of exactly `size` bytes, and one of what is left; the last is marked, and only it may be shorter. */
-async function* inPieces(
-  chunks: AsyncIterable<Uint8Array>,
-  size: number,
-): AsyncGenerator<{ readonly piece: Uint8Array; readonly last: boolean }, void, undefined> {
-  let filling = Buffer.allocUnsafe(size);
-  let filled = 0;
-  for await (const chunk of chunks) {
-    let from = 0;
-    while (from < chunk.length) {
-      // Only with more at hand is it known that a full one is not the last.
-      if (filled === size) {
-        yield { piece: filling, last: false };
-        filling = Buffer.allocUnsafe(size);
-        filled = 0;
-      }
-      const part = chunk.subarray(from, from + size - filled);
-      filling.set(part, filled);
-      filled += part.length;
-      from += part.length;
-    }
-  }
-  yield { piece: filling.subarray(0, filled), last: true };
-}
-
 /** @param name the file name that the object gets: under another one it is not opened */
 export async function* sealed(
   database: AsyncIterable<Uint8Array>,
@@ -82,9 +58,9 @@ export async function* sealed(
   yield header;
   const secret = chunkKey(key, salt, header);
   let number = 0;
-  for await (const { piece, last } of inPieces(database, CHUNK_BYTES)) {
+  for await (const { bytes, last } of inPieces(database, CHUNK_BYTES, 1)) {
     const cipher = createCipheriv(CIPHER, secret, nonceOf(number, last), { authTagLength: TAG_BYTES });
-    yield cipher.update(piece);
+    yield cipher.update(bytes);
     cipher.final();
     yield cipher.getAuthTag();
     number += 1;
@@ -188,8 +164,8 @@ export async function* unsealed(
       yield* { [Symbol.asyncIterator]: () => source };
     }
     let number = 0;
-    for await (const { piece, last } of inPieces(chunks(), CHUNK_BYTES + TAG_BYTES)) {
-      yield openChunk(secret, number, last, piece);
+    for await (const { bytes, last } of inPieces(chunks(), CHUNK_BYTES + TAG_BYTES, 1)) {
+      yield openChunk(secret, number, last, bytes);
       number += 1;
     }
   } finally {

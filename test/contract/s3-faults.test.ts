@@ -123,6 +123,21 @@ describe('an upload that meets', () => {
     });
   }
 
+  test('the loss of parts that others overtake ends well, though the memory of parts is used again', async () => {
+    const huge = randomBytes(5 * 8 * MIB + 1);
+    for (const checksums of ['WhenRequired', 'WhenSupported'] as const) {
+      proxy.rule = atFirst('UploadPart', 3, { cutRequestAfter: 6 * MIB });
+      const store = createS3Store({ ...destination, checksums }, { silenceMs: 10_000, maxAttempts: 8 });
+      const key = `n/c/${checksums}.db`;
+      await store.put(key, inChunks(huge), { owner: 'a', expectedBytes: BigInt(huge.length) });
+      proxy.rule = () => undefined;
+      assert.equal(digest(Buffer.concat(await Array.fromAsync(store.read(key)))), digest(huge), checksums);
+      assert.equal((await store.find(key))?.owner, 'a');
+      store.close();
+      assert.deepEqual(await thereIs(key), { whole: true, parts: 0 });
+    }
+  });
+
   test('a server of another time ends well, since its answer tells the time', async (t) => {
     const now = Date.now.bind(Date);
     t.mock.method(Date, 'now', () => now() - 20 * 60_000);

@@ -103,7 +103,7 @@ for (const version of VERSIONS) {
     const command = ({ command: words = [] }: Container): [string, string[]] => {
       const [program = '', ...rest] = words.map(here);
       return program === AGENT[0]
-        ? [process.execPath, [join(root, 'runtime/agent/main.ts'), ...rest.slice(1)]]
+        ? [process.execPath, [join(root, 'runtime/agent/main.ts'), ...rest.slice(AGENT.length - 1)]]
         : [join(programs, program.replace('/usr/local/bin/', '')), rest];
     };
     const message = bench.path('termination-log');

@@ -9,6 +9,7 @@ import {
   StoreFault,
   type StoreFaultReason,
 } from '../../ports/snapshot-store.ts';
+import { inPieces } from '../in-pieces.ts';
 
 const READ_BYTES = 1024 * 1024;
 /** Written at a time: etcd sends 32 KiB, and each write is a way to another thread and back. */
@@ -44,31 +45,9 @@ const inTime = async <T>(doing: string, work: () => Promise<T>): Promise<T> => {
   }
 };
 
-async function* gathered(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array[], void, undefined> {
-  let pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of body) {
-    pieces.push(piece);
-    size += piece.length;
-    if (size < WRITE_BYTES) continue;
-    yield pieces;
-    pieces = [];
-    size = 0;
-  }
-  if (size > 0) yield pieces;
-}
-
-const writeAll = async (file: FileHandle, pieces: readonly Uint8Array[]): Promise<void> => {
-  let left = [...pieces];
-  while (left.length > 0) {
-    let { bytesWritten } = await file.writev(left);
-    // A full volume takes a part first; the next write then says why it takes no more.
-    left = left.flatMap((piece) => {
-      const written = Math.min(bytesWritten, piece.length);
-      bytesWritten -= written;
-      return written === piece.length ? [] : [piece.subarray(written)];
-    });
-  }
+const writeAll = async (file: FileHandle, bytes: Uint8Array): Promise<void> => {
+  // A full volume takes a part first; the next write then says why it takes no more.
+  for (let from = 0; from < bytes.length; ) from += (await file.write(bytes, from)).bytesWritten;
 };
 
 /** @param root where the volume is mounted; @param name how people name the volume, in URIs */
@@ -122,11 +101,11 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
     let writing: Promise<void> | undefined;
     try {
       file = await open(path, 'w', 0o640);
-      for await (const pieces of gathered(body)) {
+      for await (const { bytes } of inPieces(body, WRITE_BYTES, 2)) {
         signal?.throwIfAborted();
-        // The next pieces come while these are written; one write at a time, in their order.
+        // The next bytes come while these are written; one write at a time, in their order.
         await writing;
-        writing = writeAll(file, pieces);
+        writing = writeAll(file, bytes);
         // Awaited above or below, also where the body fails first.
         writing.catch(() => undefined);
       }

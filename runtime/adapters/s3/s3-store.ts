@@ -1,21 +1,24 @@
 /** Snapshots as objects of a bucket, by the S3 protocol as many servers speak it. */
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   AbortMultipartUploadCommand,
+  type CompletedPart,
   CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
-  type PutObjectCommandInput,
+  PutObjectCommand,
   S3Client,
   type S3ClientConfig,
   S3ServiceException,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { Upload } from '@aws-sdk/lib-storage';
 import { type SnapshotStore, type StoreCall, StoreFault, type StoreFaultReason } from '../../ports/snapshot-store.ts';
+import { inPieces } from '../in-pieces.ts';
 
 export type S3Destination = {
   readonly endpoint: string;
@@ -35,7 +38,7 @@ const MIB = 1024 * 1024;
 const MIN_PART = 8 * MIB;
 /** S3 takes ten thousand parts; some room is left for a database that grows while it is sent. */
 const MOST_PARTS = 9_000n;
-/** Parts on their way at a time: memory is this times the size of a part. */
+/** Parts on their way at a time, while the next one is gathered: memory is this and one, times the size of a part. */
 const AT_A_TIME = 2;
 const OWNER = 'etcd-snapshot-uid';
 /** With the SDK's growing pauses some ten seconds: longer than a server takes to start again. */
@@ -257,20 +260,6 @@ export const createS3Store = (
     }
   };
 
-  /** What an upload sends by: it gives its requests no signal of its own, and forgets why it failed when it cannot clean up. */
-  const clientOfUpload = (signal: AbortSignal | undefined): S3Client => {
-    const http = signal === undefined ? {} : { abortSignal: signal };
-    const send = async (command: Parameters<S3Client['send']>[0]): Promise<unknown> => {
-      if (command instanceof AbortMultipartUploadCommand) {
-        return client.send(command, { abortSignal: AbortSignal.timeout(CLEAN_UP_MS) }).catch(() => undefined);
-      }
-      return command instanceof CompleteMultipartUploadCommand
-        ? patient.send(command, http)
-        : client.send(command, http);
-    };
-    return Object.create(client, { send: { value: send } }) as S3Client;
-  };
-
   return {
     uri: (key) => `s3://${Bucket}/${key}`,
     find,
@@ -281,30 +270,9 @@ export const createS3Store = (
         throw new StoreFault('TakenByOther', doing, `it belongs to ${present.owner ?? 'nobody we know'}`);
       }
       await endUploads(key, call);
-      // An upload tells of its body's errors in words of its own; what the body said first is what happened. Not what is thrown
-      // into it from above: that comes of the upload's own failure.
-      let own: { readonly error: unknown } | undefined;
-      async function* watched(): AsyncGenerator<Uint8Array, void, undefined> {
-        const pulled = body[Symbol.asyncIterator]();
-        try {
-          for (;;) {
-            const next = await pulled.next().catch((error: unknown) => {
-              own = { error };
-              throw error;
-            });
-            call?.signal?.throwIfAborted();
-            if (next.done === true) return;
-            yield next.value;
-          }
-        } finally {
-          await pulled.return?.();
-        }
-      }
-      const params: PutObjectCommandInput = {
-        Bucket,
-        Key: key,
-        // Piece by piece: the upload puts parts together itself, and a stream of bytes would do it once more.
-        Body: Readable.from(watched(), { highWaterMark: 16 }),
+      const object = { Bucket, Key: key };
+      const described = {
+        ...object,
         Metadata: { [OWNER]: owner },
         ...(to.encryption === undefined
           ? {}
@@ -313,19 +281,51 @@ export const createS3Store = (
               ...(to.encryption.kmsKeyID === undefined ? {} : { SSEKMSKeyId: to.encryption.kmsKeyID }),
             }),
       };
-      const upload = new Upload({
-        client: clientOfUpload(call?.signal),
-        params,
-        partSize: partBytes(expectedBytes),
-        queueSize: AT_A_TIME,
-        leavePartsOnError: false,
-      });
+      let UploadId: string | undefined;
+      const parts: Promise<CompletedPart>[] = [];
+      const begin = async (): Promise<string | undefined> => {
+        const command = new CreateMultipartUploadCommand({
+          ...described,
+          ...(checksums === 'WHEN_SUPPORTED' ? { ChecksumAlgorithm: 'CRC32' } : {}),
+        });
+        return (await ask(doing, (http) => client.send(command, http), call)).UploadId;
+      };
+      const sendPart = async (Body: Uint8Array, PartNumber: number): Promise<CompletedPart> => {
+        const command = new UploadPartCommand({ ...object, UploadId, PartNumber, Body });
+        const { ETag, ChecksumCRC32 } = await ask(doing, (http) => client.send(command, http), call);
+        return { PartNumber, ETag, ChecksumCRC32 };
+      };
       try {
-        await upload.done();
+        for await (const { bytes, last } of inPieces(body, partBytes(expectedBytes), AT_A_TIME + 1)) {
+          call?.signal?.throwIfAborted();
+          if (last && parts.length === 0) {
+            await ask(doing, (http) => client.send(new PutObjectCommand({ ...described, Body: bytes }), http), call);
+            return;
+          }
+          UploadId ??= await begin();
+          // Only what was acknowledged is never sent again, and the memory of that part is the next to be used.
+          await parts.at(-AT_A_TIME);
+          const part = sendPart(bytes, parts.length + 1);
+          // Awaited above or below, also where the body fails first.
+          part.catch(() => undefined);
+          parts.push(part);
+        }
+        const command = new CompleteMultipartUploadCommand({
+          ...object,
+          UploadId,
+          MultipartUpload: { Parts: await Promise.all(parts) },
+        });
+        await ask(doing, (http) => patient.send(command, http), call);
       } catch (error) {
+        // A part that arrives after the end of its upload would stay.
+        await Promise.allSettled(parts);
+        if (UploadId !== undefined) {
+          const abort = new AbortMultipartUploadCommand({ ...object, UploadId });
+          await client.send(abort, { abortSignal: AbortSignal.timeout(CLEAN_UP_MS) }).catch(() => undefined);
+        }
         // Once more: of an upload whose beginning was interrupted, nobody here knows the name.
         await endUploads(key, { signal: AbortSignal.timeout(CLEAN_UP_MS) }).catch(() => undefined);
-        throw own === undefined ? faultOf(error, `${doing} in bucket ${Bucket}`) : own.error;
+        throw error;
       }
     },
     read,
