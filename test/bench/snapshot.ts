@@ -16,6 +16,7 @@ import { bundle, programs } from '../../deploy/bundle.ts';
 import { createEtcdClients } from '../../runtime/adapters/etcd/clients.ts';
 import { createS3Store } from '../../runtime/adapters/s3/s3-store.ts';
 import { etcdConfigFile } from '../../runtime/core/etcd-config.ts';
+import { AGENT } from '../../runtime/core/seeding.ts';
 import type { SnapshotManifest } from '../../runtime/core/snapshots/manifest.ts';
 import { ORDER_VARIABLE, type SnapshotAgentOrder } from '../../runtime/core/snapshots/snapshot-job.ts';
 import { connect } from '../cluster/cluster.ts';
@@ -37,7 +38,21 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
-type Ran = { readonly seconds: number; readonly memoryMiB: readonly number[]; readonly peakMiB: number };
+type Ran = {
+  readonly seconds: number;
+  /** Of a processor, by this process: the figure that tells least of who else uses the machine. */
+  readonly processorSeconds: number;
+  readonly memoryMiB: readonly number[];
+  readonly peakMiB: number;
+};
+
+/** `utime` and `stime` of proc(5), in clock ticks, of which Linux counts 100 a second for everybody. */
+const processorSecondsOf = async (pid: number): Promise<number | undefined> => {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  // After the program's name, which may hold anything.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return fields.length < 13 ? undefined : (Number(fields[11]) + Number(fields[12])) / 100;
+};
 
 const memoryOf = async (pid: number): Promise<{ readonly now: number; readonly peak: number } | undefined> => {
   const text = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
@@ -45,7 +60,7 @@ const memoryOf = async (pid: number): Promise<{ readonly now: number; readonly p
   return text.includes('VmRSS') ? { now: read('VmRSS'), peak: read('VmHWM') } : undefined;
 };
 
-/** From its start to its end, with its resident memory on the way. Rejects where it fails, with what it printed. */
+/** From its start to its end, with its resident memory and processor time on the way. Rejects where it fails, with what it printed. */
 const ran = async (command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ran> => {
   const started = performance.now();
   const child: ChildProcess = spawn(command, args, {
@@ -62,18 +77,24 @@ const ran = async (command: string, args: readonly string[], env: NodeJS.Process
   });
   const memoryMiB: number[] = [];
   let peakMiB = 0;
+  let processorSeconds = 0;
   while (ended === undefined) {
     const memory = await memoryOf(child.pid ?? 0);
     if (memory !== undefined) {
       memoryMiB.push(memory.now);
       peakMiB = Math.max(peakMiB, memory.peak);
     }
+    processorSeconds = (await processorSecondsOf(child.pid ?? 0)) ?? processorSeconds;
     await Promise.race([over, pause(SAMPLE_MS)]);
   }
   const code = await over;
   if (code !== 0) throw new Error(`${command} ${args[0]} ended with ${code}: ${output.slice(-2_000)}`);
-  return { seconds: (ended - started) / 1_000, memoryMiB, peakMiB };
+  return { seconds: (ended - started) / 1_000, processorSeconds, memoryMiB, peakMiB };
 };
+
+const seconds = (ran: Ran): number => ran.seconds;
+const processorSeconds = (ran: Ran): number => ran.processorSeconds;
+const loadNow = (): string => (loadavg()[0] ?? 0).toFixed(1);
 
 type Etcd = { readonly url: string; readonly clusterID: string; readonly databaseMiB: number; readonly tools: string };
 
@@ -115,10 +136,19 @@ const tenOf = (values: readonly number[]): string =>
     .map((value) => value.toFixed(0))
     .join(' ');
 
+/** From the second fifth of the time, when the connections and buffers are there, to the last: nothing, where memory is flat. */
+const growthOf = ({ memoryMiB }: Ran): number => {
+  const fifth = (n: number): number =>
+    median(memoryMiB.slice(Math.floor((n * memoryMiB.length) / 5), Math.ceil(((n + 1) * memoryMiB.length) / 5)));
+  return fifth(4) - fifth(1);
+};
+
 type Way = {
   readonly what: string;
   /** By hand, what it is measured against. */
   readonly against?: string;
+  /** The part of that which does the same. */
+  readonly alone?: string;
   /** @param run a name that no other run has */
   take(run: string): Promise<Ran>;
   /** Whatever it stored. */
@@ -140,8 +170,12 @@ export const benchSnapshot = async (): Promise<Measurement[]> => {
   });
   try {
     const agent = join(await bundle(programs.runtime, join(scratch, 'build')), 'lib/agent.mjs');
+    // As the Job starts it.
+    const flags = AGENT.slice(1, -1);
     const etcd = await filledEtcd(workbench);
-    say(`database of ${etcd.databaseMiB} MiB, etcd ${VERSION}; ${RUNS} runs of each, one way after the other`);
+    say(
+      `database of ${etcd.databaseMiB} MiB, etcd ${VERSION}; ${RUNS} rounds of all ways, one after the other; load ${loadNow()}`,
+    );
     const [volume, keys, byHand] = ['volume', 'keys', 'by-hand'].map((name) => join(scratch, name)) as [
       string,
       string,
@@ -154,9 +188,10 @@ export const benchSnapshot = async (): Promise<Measurement[]> => {
     const onVolume = { pvc: { claimName: 'backups' } };
     const encryption = { keySecretRef: { name: 'keys' } };
 
-    const byAgent = (what: string, against: string, destination: SnapshotAgentOrder['destination']): Way => ({
+    const byAgent = (what: string, destination: SnapshotAgentOrder['destination'], alone?: string): Way => ({
       what,
-      against,
+      against: uploaded,
+      ...(alone === undefined ? {} : { alone }),
       take: async (run) => {
         const order: SnapshotAgentOrder = {
           snapshot: { name: run, uid: run },
@@ -164,7 +199,7 @@ export const benchSnapshot = async (): Promise<Measurement[]> => {
           members: [{ member: 'bench-0', url: etcd.url }],
           destination,
         };
-        return ran(process.execPath, [agent, 'snapshot', '--volume', volume, '--keys', keys, '--port', '0'], {
+        return ran(process.execPath, [...flags, agent, 'snapshot', '--volume', volume, '--keys', keys, '--port', '0'], {
           ...credentials,
           [ORDER_VARIABLE]: JSON.stringify(order),
           ETCD_OPERATOR_TERMINATION_LOG: join(scratch, 'report'),
@@ -185,50 +220,70 @@ export const benchSnapshot = async (): Promise<Measurement[]> => {
       );
     const [saved, uploaded] = ['by hand: save to a file', 'by hand: save, then upload of the file'];
     const ways: readonly Way[] = [
-      byAgent('agent: to the bucket', uploaded, inBucket),
+      byAgent('agent: to the bucket', inBucket),
       {
         what: uploaded,
         take: async (run) => {
           const [first, then] = [await save(join(byHand, run)), await upload(join(byHand, run), `by-hand/${run}`)];
           say(`  of that the file ${first.seconds.toFixed(1)} s, the upload ${then.seconds.toFixed(1)} s`);
-          return { ...then, seconds: first.seconds + then.seconds };
+          const processorSeconds = first.processorSeconds + then.processorSeconds;
+          return { ...then, processorSeconds, seconds: first.seconds + then.seconds };
         },
         clear: async (run) => {
           await rm(join(byHand, run));
           await store.remove(`by-hand/${run}`);
         },
       },
-      byAgent('agent: to a volume', saved, onVolume),
+      byAgent('agent: to a volume', onVolume, saved),
       { what: saved, take: (run) => save(join(byHand, run)), clear: (run) => rm(join(byHand, run)) },
-      byAgent('agent: to the bucket, encrypted', uploaded, { ...inBucket, encryption }),
+      byAgent('agent: to the bucket, encrypted', { ...inBucket, encryption }),
     ];
 
-    const results = new Map<string, Ran[]>(ways.map(({ what }) => [what, []]));
-    for (let run = 0; run < RUNS; run += 1) {
-      for (const [n, way] of ways.entries()) {
-        const name = `run-${run}-${n}`;
-        const load = (loadavg()[0] ?? 0).toFixed(1);
+    const rounds: ReadonlyMap<string, Ran>[] = [];
+    for (let round = 0; round < RUNS; round += 1) {
+      const results = new Map<string, Ran>();
+      // Each round begins with another way, so that none always comes after the same, or while the machine is coldest.
+      for (const n of ways.keys()) {
+        const way = ways[(n + round) % ways.length] as Way;
+        const name = `run-${round}-${n}`;
+        const before = loadNow();
         const result = await way.take(name);
-        results.get(way.what)?.push(result);
-        say(`${way.what}: ${result.seconds.toFixed(1)} s (load before ${load})`);
+        results.set(way.what, result);
+        say(
+          `${way.what}: ${result.seconds.toFixed(1)} s, processor ${result.processorSeconds.toFixed(1)} s (load ${before} to ${loadNow()})`,
+        );
         if (way.against !== undefined)
           say(`  resident MiB ${tenOf(result.memoryMiB)}, peak ${result.peakMiB.toFixed(0)}`);
-        // The last one to the bucket is restored below.
-        if (run === RUNS - 1 && n === 0) await restorable(store, name, etcd, scratch);
+        // As a person would, by etcd's own tool.
+        if (round === RUNS - 1 && way === ways[0]) await restorable(store, name, etcd, scratch);
         await way.clear(name);
       }
+      rounds.push(results);
     }
 
-    const secondsOf = (what: string): number => median((results.get(what) ?? []).map(({ seconds }) => seconds));
-    return ways.flatMap(({ what, against }): Measurement[] => [
-      { what: `${what}, median of ${RUNS}`, value: etcd.databaseMiB / secondsOf(what), unit: 'MiB/s' },
+    const ofAll = (what: string, figure: (ran: Ran) => number): number[] =>
+      rounds.flatMap((results) => results.get(what) ?? []).map(figure);
+    /** Round by round, since two rounds have the machine to themselves in different measure. */
+    const ratio = (figure: (ran: Ran) => number, what: string, against: string): number =>
+      median(rounds.map((results) => figure(results.get(against) as Ran) / figure(results.get(what) as Ran)));
+    return ways.flatMap(({ what, against, alone }): Measurement[] => [
+      { what: `${what}, median of ${RUNS}`, value: etcd.databaseMiB / median(ofAll(what, seconds)), unit: 'MiB/s' },
+      { what: '  of a processor', value: median(ofAll(what, processorSeconds)), unit: 's' },
       ...(against === undefined
         ? []
         : [
-            { what: '  against by hand', value: secondsOf(against) / secondsOf(what), unit: '×', atLeast: BUDGET },
+            { what: '  against by hand', value: ratio(seconds, what, against), unit: '×', atLeast: BUDGET },
+            { what: '  the same by processor time', value: ratio(processorSeconds, what, against), unit: '×' },
+            ...(alone === undefined
+              ? []
+              : [
+                  { what: '  against the file alone', value: ratio(seconds, what, alone), unit: '×' },
+                  { what: '  the same by processor time', value: ratio(processorSeconds, what, alone), unit: '×' },
+                ]),
+            { what: '  most resident memory', value: Math.max(...ofAll(what, ({ peakMiB }) => peakMiB)), unit: 'MiB' },
             {
-              what: '  most resident memory',
-              value: Math.max(...(results.get(what) ?? []).map(({ peakMiB }) => peakMiB)),
+              what: '  its growth from the second fifth to the last',
+              value: Math.max(...ofAll(what, growthOf)),
               unit: 'MiB',
             },
           ]),
