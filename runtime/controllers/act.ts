@@ -11,8 +11,9 @@ import { ANNOTATIONS, incarnationName, LABELS, MEMBER_FINALIZER, ROLE_VOTER } fr
 import type { Reason } from '../../api/reasons.ts';
 import { afterEnd, type EndOperation, emptiedStatus, isEmptied } from '../core/ending.ts';
 import { controlledBy, type Incarnation, incarnationRefs, memberPod, memberVolume } from '../core/member-pod.ts';
+import { memberStatus } from '../core/member-report.ts';
 import type { Decision } from '../core/plan.ts';
-import { memberStatus, type StepFault } from '../core/report.ts';
+import type { StepFault } from '../core/report.ts';
 import { withRepair } from '../core/rules/repair-budget.ts';
 import { isStanding } from '../core/rules/standing.ts';
 import { memoryFill } from '../core/seeding.ts';

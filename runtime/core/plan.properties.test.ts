@@ -4,10 +4,11 @@ import fc from 'fast-check';
 import { pictures } from '../../test/scenarios/pictures.ts';
 import { observed } from '../../test/scenarios/world.ts';
 import { brokenInvariant } from './invariants.ts';
+import { memberReport, memberStatus } from './member-report.ts';
 import type { Observed, SeenPod } from './observed.ts';
 import { unknown } from './observed.ts';
 import { plan } from './plan.ts';
-import { memberReport, memberStatus, quorumStatus } from './report.ts';
+import { quorumStatus } from './report.ts';
 import type { Step } from './steps.ts';
 
 /** More by `PROPERTY_RUNS=20000`. */

@@ -5,9 +5,10 @@ import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
 import { REASONS } from '../../api/reasons.ts';
 import { applyClaim, emptyWorld, observe, pass, run, turn, type World } from '../../test/scenarios/simulate.ts';
 import { observed } from '../../test/scenarios/world.ts';
+import { memberReport } from './member-report.ts';
 import type { Observed } from './observed.ts';
 import { plan } from './plan.ts';
-import { memberReport, quorumStatus, type StepFault } from './report.ts';
+import { quorumStatus, type StepFault } from './report.ts';
 
 const reportOf = (notation: string): ReturnType<typeof memberReport> => {
   const { situation } = plan(observed(notation));

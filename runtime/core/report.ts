@@ -1,313 +1,30 @@
 /**
- * What is written down after a pass: the status of the EtcdQuorum and of each EtcdMember. Pure, and thrifty: each write
- * to a composed object costs the claim two of its hundred circuit-breaker tokens, four where the claim's own status
- * follows, so a state that only leads to the next one within seconds is not written.
+ * What is written down of the whole cluster after a pass: the status of the EtcdQuorum; member-report.ts has that of each
+ * EtcdMember. Pure, and thrifty: each write to a composed object costs the claim two of its hundred circuit-breaker tokens,
+ * four where the claim's own status follows, so a state that only leads to the next one within seconds is not written.
  */
-import type { EtcdMemberStatus } from '../../api/etcdmember.gen.ts';
 import type { EtcdQuorumStatus } from '../../api/etcdquorum.gen.ts';
-import { CONTAINER, incarnationName } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import { compareMinors, minorOf } from '../../api/upgrade-path.ts';
-import { agreementOf, alarmsIn, bytes, hasRoom, isNearQuota, spaceOf } from './alarms.ts';
+import { alarmsIn } from './alarms.ts';
 import { caChangeMessage, caChangeOf, unusable } from './ca-change.ts';
 import { authoritiesOf, endingSoon, firstProblem, firstToEnd, trustBundle } from './certificates.ts';
-import { conditions, type Said, truth } from './conditions.ts';
+import { conditions, type Said } from './conditions.ts';
 import { advice, isSame, remembered } from './consent.ts';
 import { equalJson } from './equal-json.ts';
-import { exitReasons, lastExitOf } from './exit-reasons.ts';
-import type { SeenPod } from './observed.ts';
+import { type MemberReport, memberReport } from './member-report.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
-import { fillingLoss, nodeLoss } from './rules/lost-nodes.ts';
-import { isProvenStart, isSpare } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 import { lastSeenOf, snapshotsOf, survivorsOf } from './survivors.ts';
 
 /** Trouble that the API server or the kubelet made for the step that was taken. */
 export type StepFault = { readonly reason: Reason; readonly message: string };
 
-/** The scheduler and the provisioner need a moment; before that, "not yet" is no trouble. */
-const PATIENCE_MS = 4_000;
-// ------------------------------------------------------------------------------------------------------- a member
-
-export type MemberReport = {
-  readonly phase: NonNullable<EtcdMemberStatus['phase']>;
-  readonly reason: Reason;
-  readonly message: string;
-  /** Something that a person may have to mend, as against a state that passes. */
-  readonly trouble: boolean;
-};
-
-const report = (phase: MemberReport['phase'], reason: Reason, message: string, trouble = false): MemberReport => ({
-  phase,
-  reason,
-  message,
-  trouble,
-});
-
-const IMAGE_REASONS = new Set([
-  'ErrImagePull',
-  'ImagePullBackOff',
-  'InvalidImageName',
-  'ErrImageNeverPull',
-  'ErrImageInspect',
-]);
-const CREATE_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
-
-const limitOf = ({ member }: Slot): string => {
-  const limit = member.spec.template.spec.containers.find(({ name }) => name === CONTAINER)?.resources?.limits?.memory;
-  return limit === undefined ? '; it has no limit of its own, so its node ran out' : `; it is ${limit} now`;
-};
-
-const exitReport = (slot: Slot, phase: MemberReport['phase'], pod: SeenPod, how: string): MemberReport | undefined => {
-  const cause = lastExitOf(pod, phase === 'Provisioning');
-  if (cause === undefined) return undefined;
-  return report(
-    phase,
-    exitReasons[cause.reason] ?? 'CrashLooping',
-    `etcd in Pod ${pod.name} ${how}: ${cause.message}${cause.reason === 'OutOfMemory' ? limitOf(slot) : ''}`,
-    true,
-  );
-};
-
-/** The first of these starts again at once, the second after ten seconds; no name takes longer to be known. */
-const EARLY_RESTARTS = 2;
-
-/**
- * With TLS among members, who is asked looks up by name who asks, and name servers know a Pod a moment after its etcd has begun.
- * So a member that joins is often turned away once; told as a fault, every change of size would be one.
- */
-const isTooEarly = (pod: SeenPod): boolean =>
-  pod.container.restarts < EARLY_RESTARTS && lastExitOf(pod, true)?.reason === 'PeersNotReached';
-
-const RESTORING = new Set<string>(['Restore', 'RestoreInPlace', 'RecoverQuorum']);
-
-/** What is being restored is no member yet that would be waited for or replaced: what becomes of it, the operation says. */
-const awayOf = (s: Situation, slot: Slot): string | undefined => {
-  const { kind = '', target, incarnation } = s.quorum?.status.operation ?? {};
-  return RESTORING.has(kind) && target === slot.member.name && incarnation === slot.incarnation
-    ? fillingLoss(s, slot.pod, slot.volume)?.why
-    : nodeLoss(s, slot)?.says;
-};
-
-const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberReport => {
-  const { pod, volume } = slot;
-  const phase = restarting ? 'Restarting' : 'Provisioning';
-  if (pod === undefined) return report(phase, restarting ? 'Restarting' : 'Starting', 'its Pod is being made');
-  const away = awayOf(s, slot);
-  if (away !== undefined) return report(phase, 'NodeLost', away, true);
-  if (pod.deleting) return report(phase, 'Restarting', `Pod ${pod.name} is ending`);
-  const patient = s.seen.now - pod.createdAt < PATIENCE_MS;
-  if (volume?.trouble !== undefined && !patient) {
-    return report(phase, 'VolumeNotProvisioned', `volume ${volume.name}: ${volume.trouble}`, true);
-  }
-  if (pod.unschedulable !== undefined && !patient) {
-    return report(phase, 'Unschedulable', `Pod ${pod.name}: ${pod.unschedulable}`, true);
-  }
-  const { container } = pod;
-  if (container.waitingReason !== undefined && IMAGE_REASONS.has(container.waitingReason)) {
-    return report(
-      phase,
-      'ImagePullFailed',
-      `Pod ${pod.name}: ${container.waitingMessage ?? container.waitingReason}`,
-      true,
-    );
-  }
-  if (container.waitingReason !== undefined && CREATE_REASONS.has(container.waitingReason)) {
-    return report(
-      phase,
-      'ContainerNotCreated',
-      `Pod ${pod.name}: ${container.waitingMessage ?? container.waitingReason}`,
-      true,
-    );
-  }
-  // It was proven in this very start, so it is not starting: its process hangs, or its disk does.
-  if (isProvenStart(pod) && !pod.etcd.known && !pod.ready) {
-    return report(phase, 'NotAnswering', `etcd runs in Pod ${pod.name} and does not answer`, true);
-  }
-  if (phase === 'Provisioning' && container.state !== 'running' && isTooEarly(pod)) {
-    return report(
-      phase,
-      'Starting',
-      `Pod ${pod.name} starts again: the members that it asked did not know it by name yet`,
-    );
-  }
-  const ended =
-    container.state !== 'running'
-      ? exitReport(slot, phase, pod, `ended with exit code ${container.lastExit?.code}`)
-      : container.restarts > 2 && !pod.ready
-        ? exitReport(slot, phase, pod, `has restarted ${container.restarts} times`)
-        : undefined;
-  if (ended !== undefined) return ended;
-  return report(
-    phase,
-    restarting ? 'Restarting' : 'Starting',
-    container.state === 'running' ? `etcd runs in Pod ${pod.name}, not ready yet` : `Pod ${pod.name} is starting`,
-  );
-};
-
-const hasEnded = ({ phase }: SeenPod): boolean => phase === 'Failed' || phase === 'Succeeded';
-
-/** What etcd's alarms mean for this member. The words hold still while the numbers move. */
-const alarmReport = (s: Situation, slot: Slot): MemberReport | undefined => {
-  const { entry, pod, memberID } = slot;
-  if (!entry.known || entry.value?.isLearner !== false || pod?.container.state !== 'running') return undefined;
-  const alarms = alarmsIn(s);
-  if (alarms.some(({ alarm }) => alarm === 'CORRUPT')) {
-    const said = agreementOf(s)?.said.find((one) => one.slot === slot)?.said;
-    const differs = agreementOf(s)?.differing.includes(slot) === true ? ', which the majority contradicts' : '';
-    return report(
-      'Voter',
-      'CorruptAlarm',
-      `etcd refuses every write, since it found data to differ${said === undefined ? '' : `; hash of ${said}${differs}`}`,
-      true,
-    );
-  }
-  const space = spaceOf(slot);
-  if (space === undefined) return undefined;
-  const quota = bytes(space.quota);
-  const full = alarms.filter(({ alarm }) => alarm === 'NOSPACE');
-  if (full.some(({ memberId }) => memberId === memberID) || (full.length > 0 && !hasRoom(space))) {
-    return report(
-      'Voter',
-      'SpaceExhausted',
-      `etcd refuses every write until all databases have room below their quota, which is ${quota} for this one`,
-      true,
-    );
-  }
-  return slot.serving && full.length === 0 && isNearQuota(space)
-    ? report('Voter', 'SpaceLow', `its database takes more than four fifths of its quota of ${quota}`, true)
-    : undefined;
-};
-
-/** What is to be said of one slot. */
-export const memberReport = (s: Situation, slot: Slot): MemberReport => {
-  const { member, incarnation, pod, volume, memory, identity, entry } = slot;
-  const operation = s.quorum?.status.operation;
-  const leaving =
-    operation?.target === member.name && (operation.kind === 'RemoveMember' || operation.kind === 'ReplaceMember');
-  if (incarnation === undefined) {
-    return member.status.phase === 'Removed' || isSpare(s, slot)
-      ? report('Removed', 'Removed', 'it has left the cluster and its volume is gone')
-      : report('Pending', 'Creating', 'nothing has been started in this slot yet');
-  }
-  const refused = member.status.conditions?.find(
-    ({ type, reason }) =>
-      type === 'Ready' && (reason === 'ForeignData' || reason === 'ForeignIdentity' || reason === 'RevisionTooLow'),
-  );
-  if (operation?.kind === 'RestoreInPlace' && pod?.voterRole !== true) {
-    return report('Restarting', 'Restoring', 'the data of the cluster is being replaced by that of a snapshot');
-  }
-  if (identity.is === 'foreign') return report('Failed', identity.reason, `${identity.why}; its volume is kept`, true);
-  if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod?.deleting !== false) {
-    return report('Failed', refused.reason as Reason, refused.message ?? '', true);
-  }
-  if (leaving)
-    return report('Leaving', operation.kind === 'ReplaceMember' ? 'Replacing' : 'Leaving', `${operation.kind}`);
-  if (s.quorum?.spec.replicas === 0 && s.latch !== undefined) {
-    return report('Paused', 'Paused', 'replicas is 0: identity and volume are kept');
-  }
-  const begun = member.claimedPod === incarnationName(member.name, incarnation);
-  if (slot.serving && !memory && (volume === undefined || volume.deleting)) {
-    return report('Voter', 'VolumeLost', 'its volume was deleted: its data ends with its Pod', true);
-  }
-  if (s.latch !== undefined && begun && memory && (pod === undefined || hasEnded(pod))) {
-    return report('Failed', 'MemoryLost', 'its Pod is gone and with it its data', true);
-  }
-  if (s.latch !== undefined && begun && !memory && (volume === undefined || volume.deleting)) {
-    return report('Failed', 'VolumeLost', `volume ${incarnationName(member.name, incarnation)} is gone`, true);
-  }
-  const alarmed = alarmReport(s, slot);
-  if (alarmed !== undefined) return alarmed;
-  if (slot.serving) return report('Voter', 'Serving', 'it serves clients');
-  const joined =
-    member.status.phase === 'Voter' || member.status.phase === 'Restarting' || slot.volume?.memberID !== undefined;
-  if (entry.known && entry.value?.isLearner === true && pod?.container.state === 'running') {
-    return report('Learner', 'Learner', 'it is catching up');
-  }
-  return startingReport(s, slot, s.latch !== undefined && joined);
-};
-
-/** The status to write, or undefined where what stands there is good enough. */
-export const memberStatus = (s: Situation, slot: Slot): EtcdMemberStatus | undefined => {
-  const { member, pod, incarnation } = slot;
-  const before = member.status;
-  const said = memberReport(s, slot);
-  const ready = slot.serving;
-  const old = before.conditions?.find(({ type }) => type === 'Ready');
-  if (incarnation === undefined && before.phase === undefined && said.phase !== 'Removed') return undefined;
-  // On the way up, and between the stations of a restart, only trouble is worth a write.
-  const passing =
-    !ready &&
-    !said.trouble &&
-    (said.phase === 'Provisioning' || said.phase === 'Restarting' || said.phase === 'Learner');
-  if (passing && before.phase === undefined) return undefined;
-  const wasTrouble = old !== undefined && old.status === 'False' && TROUBLE.has(old.reason);
-  if (passing && old?.status === 'False' && !wasTrouble && before.phase !== 'Paused' && before.phase !== 'Pending')
-    return undefined;
-
-  const claimUID = s.quorum?.controllerUID ?? before.clusterUID ?? member.firstClaim;
-  const name = incarnation === undefined ? undefined : incarnationName(member.name, incarnation);
-  const answer = pod?.etcd.known === true ? pod.etcd.value : undefined;
-  const isVoter = slot.entry.known ? slot.entry.value?.isLearner === false : (before.isVoter ?? false);
-  const version = answer?.version ?? (incarnation === before.incarnation ? before.version : undefined);
-  // The identity is recorded when it was proven, never from what merely answers.
-  const memberID =
-    slot.identity.is === 'proven' || slot.volume?.memberID !== undefined || before.memberID !== undefined
-      ? slot.memberID
-      : undefined;
-  const clusterID = s.latch !== undefined && slot.identity.is === 'proven' ? s.latch : before.clusterID;
-  const next: EtcdMemberStatus = {
-    phase: said.phase,
-    ...(incarnation === undefined ? {} : { incarnation }),
-    ...(memberID === undefined || incarnation === undefined ? {} : { memberID }),
-    ...(clusterID === undefined ? {} : { clusterID }),
-    ...(claimUID === undefined ? {} : { clusterUID: claimUID }),
-    ...(name === undefined ? {} : { podName: name }),
-    ...(pod === undefined ? {} : { podUID: pod.uid }),
-    ...(name === undefined || slot.memory ? {} : { pvcName: name }),
-    ...(incarnation === undefined ? {} : { isVoter, isLeader: isLeader(s, slot) }),
-    ...(version === undefined || incarnation === undefined ? {} : { version }),
-    observedGeneration: member.generation,
-    conditions: conditions(before.conditions, s.seen.now, member.generation, {
-      Ready: { status: truth(ready), reason: said.reason, message: said.message },
-      Synced: { status: 'True', reason: 'Settled', message: 'the runtime follows this member' },
-    }),
-  };
-  return equalJson(next, before) ? undefined : next;
-};
-
 const REFUSALS = new Set<string>(['ForeignData', 'ForeignIdentity', 'RevisionTooLow'] satisfies Reason[]);
 
 /** That members are away is what a lost quorum consists of, and no cause of it that one could mend. */
 const AWAY = new Set<string>(['NodeLost', 'NotAnswering'] satisfies Reason[]);
-
-const TROUBLE = new Set<string>([
-  'Unschedulable',
-  'VolumeNotProvisioned',
-  'ImagePullFailed',
-  'ContainerNotCreated',
-  'NodeLost',
-  'NotAnswering',
-  'OptionsRefused',
-  'OutOfMemory',
-  'VolumeEmpty',
-  'DataCorrupt',
-  'DataDiffers',
-  'VolumeFull',
-  'SpaceLow',
-  'SpaceExhausted',
-  'CorruptAlarm',
-  'CrashLooping',
-  'VersionUnsupported',
-  'ForeignData',
-  'ForeignIdentity',
-  'RevisionTooLow',
-  'MemoryLost',
-  'VolumeLost',
-] satisfies Reason[]);
-
-// ------------------------------------------------------------------------------------------------------ the quorum
 
 /**
  * The lower minor that the data of every member is written for. It stays while one that runs it is being made again, and goes
@@ -441,6 +158,83 @@ const isNewcomer = (s: Situation, { member, identity, pod }: Slot): boolean =>
 const sentence = ({ troubles }: Picture): string =>
   troubles.map(({ name, said }) => `${name}: ${said.message}`).join('; ');
 
+type Cause = { readonly reason: Reason; readonly message: string };
+
+/**
+ * The same words from the first step of the first member to the last step of the last: which one it is, and how many are
+ * there, stands elsewhere in the status. Each change of a condition costs the claim four tokens of its circuit breaker and
+ * now and then a dozen: Crossplane writes status and conditions one after the other, and a reconcile that has yet to see
+ * the second write takes it back, which is a change that makes it reconcile again.
+ */
+const underwayOf = ({ s, replicas }: Picture, phase: EtcdQuorumStatus['phase']): Cause | undefined => {
+  const { kind, target } = s.quorum?.status.operation ?? {};
+  const missing = s.latch !== undefined && phase === 'Running' ? replicas - s.held.length : 0;
+  if (kind === 'RemoveOrphan') {
+    return { reason: 'MemberListOrphan', message: `${target}, of which nothing is left, is taken off etcd's list` };
+  }
+  if (kind === 'ReplaceMember') return { reason: 'Replacing', message: `${target} is being replaced` };
+  if (kind === 'AddMember' || missing > 0) {
+    return { reason: 'Adding', message: `members are added until there are ${replicas}` };
+  }
+  if (kind === 'RemoveMember' || missing < 0) {
+    return { reason: 'Removing', message: `members are removed until ${replicas} are left` };
+  }
+  return undefined;
+};
+
+/** One sentence from the first to the last step of it, as of every change; where it hangs, that is said. */
+const restoringInPlace = ({ s, decision: { step } }: Picture): Cause | undefined => {
+  const { operation, restoring } = s.quorum?.status ?? {};
+  if (operation?.kind !== 'RestoreInPlace') return undefined;
+  if (step.do === 'Wait' && step.reason !== 'Restoring') return { reason: step.reason, message: step.message };
+  return {
+    reason: 'Restoring',
+    message: `EtcdRestore ${restoring?.restore ?? '?'} puts the data of a snapshot in the place of this cluster's; deleting it brings back the cluster's own`,
+  };
+};
+
+type Progress = { readonly behind: number; readonly whole: boolean; readonly underway: Cause | undefined };
+
+/** Why the cluster is not as asked, in one sentence: what comes first here outweighs what comes after it. */
+const waitingFor = (
+  picture: Picture,
+  phase: EtcdQuorumStatus['phase'],
+  { behind, whole, underway }: Progress,
+): Cause => {
+  const { s, decision, fault, replicas, serving, troubles } = picture;
+  const { step, rule } = decision;
+  const [trouble] = troubles;
+  if (step.do === 'AskHuman') return { reason: step.reason, message: step.message };
+  if (fault !== undefined) return fault;
+  const replacing = restoringInPlace(picture);
+  if (replacing !== undefined) return replacing;
+  const wait = step.do === 'Wait' ? { reason: step.reason, message: step.message } : undefined;
+  // As long as somebody survives there is a way out, and it is a person's to choose; every other trouble comes after it.
+  const wayOut = rule === 'recovery' || advice(s) !== undefined;
+  if (wait !== undefined && phase === 'QuorumLost' && wayOut) return wait;
+  if (wait !== undefined && rule === 'certificates' && !whole) return wait;
+  if (wait?.reason === 'NodeLost' && rule === 'restore') return wait;
+  if (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))) {
+    return { reason: trouble.said.reason, message: sentence(picture) };
+  }
+  if (wait?.reason === 'Downgrading') return wait;
+  if (behind > 0 && phase !== 'QuorumLost') {
+    return {
+      reason: 'RollingOut',
+      message: `${s.held.length - behind} of ${s.held.length} members run what the claim asks for`,
+    };
+  }
+  if (wait !== undefined && rule === 'restore') return wait;
+  if (phase === 'Pending' || phase === 'Bootstrapping') {
+    // The same words from the first Pod to the last: each change of them would cost the claim tokens.
+    return { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` };
+  }
+  if (underway !== undefined && phase !== 'QuorumLost') return underway;
+  // An election, or a call that ran into its deadline: what is said of the members says more.
+  if (wait !== undefined && (rule !== 'unknowns' || serving === 0)) return wait;
+  return { reason: 'Starting', message: `${serving} of ${replicas} members serve` };
+};
+
 const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<string, Said> => {
   const { s, decision, fault, replicas, serving, voters, troubles } = picture;
   const { step } = decision;
@@ -460,69 +254,8 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
     s.quorum?.status.operation === undefined &&
     behind === 0 &&
     alarmsIn(s).length === 0;
-  // The same words from the first step of the first member to the last step of the last: which one it is, and how many are
-  // there, stands elsewhere in the status. Each change of a condition costs the claim four tokens of its circuit breaker and
-  // now and then a dozen: Crossplane writes status and conditions one after the other, and a reconcile that has yet to see
-  // the second write takes it back, which is a change that makes it reconcile again.
-  const inFlight = s.quorum?.status.operation;
-  const missing = replicas - s.held.length;
-  const underway: { reason: Reason; message: string } | undefined =
-    inFlight?.kind === 'RemoveOrphan'
-      ? {
-          reason: 'MemberListOrphan',
-          message: `${inFlight.target}, of which nothing is left, is taken off etcd's list`,
-        }
-      : inFlight?.kind === 'ReplaceMember'
-        ? { reason: 'Replacing', message: `${inFlight.target} is being replaced` }
-        : inFlight?.kind === 'AddMember' || (missing > 0 && s.latch !== undefined && phase === 'Running')
-          ? { reason: 'Adding', message: `members are added until there are ${replicas}` }
-          : inFlight?.kind === 'RemoveMember' || (missing < 0 && s.latch !== undefined && phase === 'Running')
-            ? { reason: 'Removing', message: `members are removed until ${replicas} are left` }
-            : undefined;
-  // As long as somebody survives there is a way out, and it is a person's to choose; every other trouble comes after it.
-  const wayOut = decision.rule === 'recovery' || advice(s) !== undefined;
-  const quorumLost = phase === 'QuorumLost' && step.do === 'Wait' && wayOut ? step : undefined;
-  // One sentence from the first to the last step of it, as of every change; where it hangs, that is said.
-  const replacing: { reason: Reason; message: string } | undefined =
-    inFlight?.kind !== 'RestoreInPlace'
-      ? undefined
-      : step.do === 'Wait' && step.reason !== 'Restoring'
-        ? { reason: step.reason, message: step.message }
-        : {
-            reason: 'Restoring',
-            message: `EtcdRestore ${s.quorum?.status.restoring?.restore ?? '?'} puts the data of a snapshot in the place of this cluster's; deleting it brings back the cluster's own`,
-          };
-  const waiting: { reason: Reason; message: string } =
-    asks ??
-    fault ??
-    replacing ??
-    quorumLost ??
-    (decision.rule === 'certificates' && step.do === 'Wait' && !whole
-      ? { reason: step.reason, message: step.message }
-      : undefined) ??
-    (decision.rule === 'restore' && step.do === 'Wait' && step.reason === 'NodeLost'
-      ? { reason: step.reason, message: step.message }
-      : undefined) ??
-    (trouble !== undefined && !(phase === 'QuorumLost' && AWAY.has(trouble.said.reason))
-      ? { reason: trouble.said.reason, message: sentence(picture) }
-      : step.do === 'Wait' && step.reason === 'Downgrading'
-        ? { reason: step.reason, message: step.message }
-        : behind > 0 && phase !== 'QuorumLost'
-          ? {
-              reason: 'RollingOut',
-              message: `${s.held.length - behind} of ${s.held.length} members run what the claim asks for`,
-            }
-          : decision.rule === 'restore' && step.do === 'Wait'
-            ? { reason: step.reason, message: step.message }
-            : phase === 'Pending' || phase === 'Bootstrapping'
-              ? // The same words from the first Pod to the last: each change of them would cost the claim tokens.
-                { reason: 'Bootstrapping', message: `${replicas} members are starting for the first time` }
-              : underway !== undefined && phase !== 'QuorumLost'
-                ? underway
-                : // An election, or a call that ran into its deadline: what is said of the members says more.
-                  step.do === 'Wait' && (decision.rule !== 'unknowns' || serving === 0)
-                  ? { reason: step.reason, message: step.message }
-                  : { reason: 'Starting', message: `${serving} of ${replicas} members serve` });
+  const underway = underwayOf(picture, phase);
+  const waiting = waitingFor(picture, phase, { behind, whole, underway });
 
   // All of them, in one pass: one call that ran into its deadline is nothing to tell anybody.
   const cutOff =

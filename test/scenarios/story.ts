@@ -15,8 +15,9 @@
  */
 import { ordinalOf, peerURL } from '../../api/names.ts';
 import { brokenInvariant } from '../../runtime/core/invariants.ts';
+import { memberReport, memberStatus } from '../../runtime/core/member-report.ts';
 import { type Decision, plan } from '../../runtime/core/plan.ts';
-import { memberReport, memberStatus, quorumStatus, type StepFault } from '../../runtime/core/report.ts';
+import { quorumStatus, type StepFault } from '../../runtime/core/report.ts';
 import { locationName } from '../../runtime/core/snapshots/store-access.ts';
 import type { Step } from '../../runtime/core/steps.ts';
 import {
