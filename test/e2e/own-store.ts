@@ -6,7 +6,8 @@ import type { StoreLocation } from '../../runtime/core/snapshots/store-access.ts
 import type { KubeObject } from '../../runtime/ports/kube.ts';
 import type { SnapshotStore } from '../../runtime/ports/snapshot-store.ts';
 import { s3Image } from '../cluster/images.ts';
-import { eventually, notYet } from './eventually.ts';
+import { eventually } from './eventually.ts';
+import { killPods } from './kill-pods.ts';
 import { type Place, seenKinds } from './place.ts';
 
 const NAME = 'store';
@@ -135,11 +136,7 @@ export const ownStore = async (place: Place, reachable: string): Promise<OwnStor
       return Uploads.map(({ Key = '' }) => Key);
     },
     kill: async () => {
-      const [pod] = await place.list(seenKinds.pods, `app=${NAME}`);
-      if (pod === undefined) return;
-      await place
-        .kubectl(['delete', 'pod', pod.metadata.name, '--grace-period=0', '--force', '--wait=false'])
-        .catch(() => notYet('it is gone already'));
+      await killPods(place, await place.list(seenKinds.pods, `app=${NAME}`));
     },
     serves,
   };

@@ -1,7 +1,8 @@
 /**
- * The runtime killed in the middle of a snapshot, of a restore into a new cluster and of one in place; and the node taken away
- * on which a new volume is being filled while its store is away. The runtime is a process of this machine here, so that it
- * ends at once and starts at once.
+ * The runtime, the Pods that it began and their store killed at random moments of a snapshot, of a restore into a new cluster and
+ * of one in place; and the node taken away on which a new volume is being filled while its store is away. The runtime is a process
+ * of this machine here, so that it ends at once and starts at once. One round here; for many:
+ * `ETCD_OPERATOR_KILL_ROUNDS=10 node --test test/e2e/faults/restore-kills.test.ts`.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -19,10 +20,11 @@ import { claim, podOf, podsOf, quorumIn, ready, said, volumesOf } from '../claim
 import { put, read } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { oneCluster, reachable } from '../identity.ts';
+import { killPods } from '../kill-pods.ts';
 import { ownStore } from '../own-store.ts';
 import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
 import { nodeIsBack, quietNode } from '../quiet-node.ts';
-import { agentImage, type HostRuntime, hostRuntime, runtimeKubeconfig, withoutRuntime } from '../runtime.ts';
+import { agentImage, hostRuntime, runtimeKubeconfig, withoutRuntime } from '../runtime.ts';
 
 const connection = await connected();
 const { cluster, kube } = connection;
@@ -32,22 +34,37 @@ const PATIENCE_MS = 300_000;
 const SHORTEST_LIFE_MS = 300;
 const LONGEST_LIFE_MS = 2_500;
 const KILLS = 4;
+const rounds = Number(process.env.ETCD_OPERATOR_KILL_ROUNDS ?? 1);
 
-/** Kills the runtime again and again, after ever longer lives, until `done`; then waits for that without killing. */
-const underFire = async (runtime: HostRuntime, done: () => Promise<boolean>): Promise<readonly number[]> => {
-  const lives: number[] = [];
+type Victim = 'runtime' | 'pods' | 'store';
+/** The runtime half of the time: it is what goes on from whatever the others leave. */
+const VICTIMS: readonly Victim[] = ['runtime', 'runtime', 'pods', 'store'];
+
+/** Kills again and again, after waits of any length, until `done`; then waits for that without killing. Tells who was killed when. */
+const underFire = async (
+  strike: (victim: Victim) => Promise<number>,
+  done: () => Promise<boolean>,
+): Promise<string> => {
+  const told: string[] = [];
   for (let kill = 0; kill < KILLS; kill++) {
     const life = Math.round(SHORTEST_LIFE_MS + Math.random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS));
     await pause(life);
     if (await done()) break;
-    await runtime.kill();
-    lives.push(life);
+    const victim = VICTIMS[Math.floor(Math.random() * VICTIMS.length)] ?? 'runtime';
+    const killed = await strike(victim);
+    told.push(`${killed} ${victim} after ${life} ms`);
   }
   await eventually('what was begun has ended', async () => void ((await done()) || notYet('it goes on')), {
     deadlineMs: PATIENCE_MS,
   });
-  return lives;
+  return told.join(', ');
 };
+
+/** Pods that take or prove a snapshot, or fill a volume. */
+const beganByRuntime = async (place: Place) =>
+  (await place.list(seenKinds.pods)).filter(
+    ({ metadata }) => isSeedPod(metadata) || metadata.labels?.['batch.kubernetes.io/job-name'] !== undefined,
+  );
 
 const snapshotOf = async (place: Place, name: string): Promise<NonNullable<EtcdSnapshot['status']>> =>
   (await place.get(seenKinds.etcdsnapshots, name))?.status ?? {};
@@ -101,49 +118,61 @@ describe('restores under fire', { skip }, () => {
             );
             for (const [key, value] of keys) await put(place, member, key, value);
 
-            const snapshot: EtcdSnapshot = {
-              apiVersion: API_VERSION,
-              kind: 'EtcdSnapshot',
-              metadata: { name: 'one' },
-              spec: { clusterRef: { name: 'source' }, destination: { s3: store.location } },
+            const strike = async (victim: Victim): Promise<number> => {
+              if (victim === 'pods') return killPods(place, await beganByRuntime(place));
+              await (victim === 'store' ? store.kill() : runtime.kill());
+              return 1;
             };
-            await place.apply(snapshot);
-            const ended = async () => ['Complete', 'Failed'].includes((await snapshotOf(place, 'one')).phase ?? '');
-            t.diagnostic(`snapshot: runtime killed after ${await underFire(runtime, ended)} ms`);
-            const { phase, artifact, conditions } = await snapshotOf(place, 'one');
-            assert.equal(phase, 'Complete', JSON.stringify(conditions));
-            const objects = store.open();
-            const stored = await Array.fromAsync(objects.list(''), ({ key }) => key);
-            objects.close();
-            assert.equal(stored.length, 2, `one object and its manifest: ${stored.join(', ')}`);
-            assert.deepEqual(await store.uploads(), []);
 
-            const key = (artifact?.uri ?? '').replace(/^s3:\/\/[^/]*\//, '');
-            const source = { s3: { ...store.location, key } };
-            await place.apply(claim('copy', { replicas: 1, bootstrap: { restore: { source } } }));
-            const restored = async () => (await quorumIn(place, 'copy')).status?.restored !== undefined;
-            t.diagnostic(`restore: runtime killed after ${await underFire(runtime, restored)} ms`);
-            await ready(place, 'copy', { deadlineMs: PATIENCE_MS });
-            await holds(place, 'copy', keys);
+            let source: NonNullable<EtcdRestore['spec']>['source'] = {};
+            for (let round = 0; round < rounds; round++) {
+              const name = `round-${round}`;
+              const snapshot: EtcdSnapshot = {
+                apiVersion: API_VERSION,
+                kind: 'EtcdSnapshot',
+                metadata: { name },
+                spec: { clusterRef: { name: 'source' }, destination: { s3: store.location } },
+              };
+              await place.apply(snapshot);
+              const ended = async () => ['Complete', 'Failed'].includes((await snapshotOf(place, name)).phase ?? '');
+              t.diagnostic(`snapshot: ${await underFire(strike, ended)}`);
+              const { phase, artifact, conditions } = await snapshotOf(place, name);
+              assert.equal(phase, 'Complete', JSON.stringify(conditions));
+              await store.serves();
+              const objects = store.open();
+              const stored = await Array.fromAsync(objects.list(''), ({ key }) => key);
+              objects.close();
+              assert.equal(stored.length, 2 * (round + 1), `each object and its manifest: ${stored.join(', ')}`);
+              assert.deepEqual(await store.uploads(), []);
 
-            const [copy] = reachable(await podsOf(place, 'copy'));
-            assert.ok(copy !== undefined);
-            await put(place, copy, 'key-0', 'a mistake');
-            const before = await oneCluster(place, 'copy', 1);
-            const back: EtcdRestore = {
-              apiVersion: API_VERSION,
-              kind: 'EtcdRestore',
-              metadata: { name: 'back' },
-              spec: { clusterRef: { name: 'copy' }, source, clusterID: before.clusterID, acceptDataLoss: true },
-            };
-            await place.apply(back);
-            const over = async () => ['Complete', 'Failed'].includes((await restoreOf(place, 'back')).phase ?? '');
-            t.diagnostic(`restore in place: runtime killed after ${await underFire(runtime, over)} ms`);
-            const inPlace = await restoreOf(place, 'back');
-            assert.equal(inPlace.phase, 'Complete', JSON.stringify(inPlace.conditions));
-            await ready(place, 'copy', { deadlineMs: PATIENCE_MS });
-            assert.equal((await oneCluster(place, 'copy', 1)).clusterID, inPlace.after?.clusterID);
-            await holds(place, 'copy', keys);
+              const copy = `copy-${round}`;
+              source = { s3: { ...store.location, key: (artifact?.uri ?? '').replace(/^s3:\/\/[^/]*\//, '') } };
+              await place.apply(claim(copy, { replicas: 1, bootstrap: { restore: { source } } }));
+              const restored = async () => (await quorumIn(place, copy)).status?.restored !== undefined;
+              t.diagnostic(`restore: ${await underFire(strike, restored)}`);
+              await ready(place, copy, { deadlineMs: PATIENCE_MS });
+              await holds(place, copy, keys);
+
+              const [restoredMember] = reachable(await podsOf(place, copy));
+              assert.ok(restoredMember !== undefined);
+              await put(place, restoredMember, 'key-0', 'a mistake');
+              const before = await oneCluster(place, copy, 1);
+              const back: EtcdRestore = {
+                apiVersion: API_VERSION,
+                kind: 'EtcdRestore',
+                metadata: { name },
+                spec: { clusterRef: { name: copy }, source, clusterID: before.clusterID, acceptDataLoss: true },
+              };
+              await place.apply(back);
+              const over = async () => ['Complete', 'Failed'].includes((await restoreOf(place, name)).phase ?? '');
+              t.diagnostic(`restore in place: ${await underFire(strike, over)}`);
+              const inPlace = await restoreOf(place, name);
+              assert.equal(inPlace.phase, 'Complete', JSON.stringify(inPlace.conditions));
+              await ready(place, copy, { deadlineMs: PATIENCE_MS });
+              assert.equal((await oneCluster(place, copy, 1)).clusterID, inPlace.after?.clusterID);
+              await holds(place, copy, keys);
+              await place.kubectl(['delete', 'etcdcluster', copy, '--wait=false']);
+            }
 
             // The store is away, so that filling does not end before the node goes; and it must be that node.
             await place.kubectl(['scale', 'deployment/store', '--replicas=0']);

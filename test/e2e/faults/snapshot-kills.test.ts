@@ -19,6 +19,7 @@ import { claim, clusterSelector, podOf, podsOf, quorumIn, ready, VERSION } from 
 import { put, read } from '../client.ts';
 import { eventually, notYet } from '../eventually.ts';
 import { oneCluster, reachable } from '../identity.ts';
+import { killPods } from '../kill-pods.ts';
 import { type OwnStore, ownStore } from '../own-store.ts';
 import { connected, inNamespace, type Place, seenKinds } from '../place.ts';
 
@@ -40,16 +41,6 @@ const ended = (place: Place, name: string): Promise<NonNullable<EtcdSnapshot['st
     },
     { deadlineMs: 420_000 },
   );
-
-const killPods = async (place: Place, selector: string): Promise<number> => {
-  const pods = await place.list(seenKinds.pods, selector);
-  for (const { metadata } of pods) {
-    await place
-      .kubectl(['delete', 'pod', metadata.name, '--grace-period=0', '--force', '--wait=false', '--ignore-not-found'])
-      .catch(() => undefined);
-  }
-  return pods.length;
-};
 
 /** Every object with a manifest, fetched as a restore fetches it. */
 const restorable = async (store: OwnStore): Promise<Map<string, string>> => {
@@ -110,7 +101,7 @@ describe('snapshots under fire', { skip: cluster.s3 === undefined ? 'needs the i
           });
           const after = Math.round(Math.random() * LATEST_MS);
           await pause(after);
-          if (victim === 'agent') await killPods(place, job);
+          if (victim === 'agent') await killPods(place, await place.list(seenKinds.pods, job));
           else await store.kill();
           await store.serves();
           const status = await ended(place, name);
@@ -141,7 +132,7 @@ describe('snapshots under fire', { skip: cluster.s3 === undefined ? 'needs the i
         });
         const after = Math.round(Math.random() * LATEST_MS);
         await pause(after);
-        const [killed] = await Promise.all([killPods(place, seed), store.kill()]);
+        const [killed] = await Promise.all([killPods(place, await place.list(seenKinds.pods, seed)), store.kill()]);
         await ready(place, name, { deadlineMs: 420_000 });
         t.diagnostic(`restore: ${killed} Pods and the store killed after ${after} ms`);
         const [pod] = reachable(await podsOf(place, name));
