@@ -28,15 +28,22 @@ const listed = ({ slot, revision, source, isLearner }: Survivor): string => {
 const described = ({ name, revision, takenAt }: KnownSnapshot): string =>
   `${name} at revision ${revision}${takenAt === undefined ? '' : `, taken ${takenAt}`}`;
 
+/** What there is to go on from: nothing yet of how. */
+export const heldIn = (s: Situation): readonly string[] => {
+  const survivors = survivorsOf(s);
+  const [snapshot] = snapshotsOf(s);
+  return [
+    ...(survivors.length === 0 ? [] : [`survivors: ${survivors.map(listed).join(', ')}`]),
+    ...(snapshot === undefined ? [] : [`newest snapshot: ${described(snapshot)}`]),
+  ];
+};
+
 /** The way out, as far as there is one, for whoever reads the condition. */
 export const advice = (s: Situation): string | undefined => {
   const survivors = survivorsOf(s);
   const [snapshot] = snapshotsOf(s);
   const [best] = ableSurvivors(s);
-  const held = [
-    ...(survivors.length === 0 ? [] : [`survivors: ${survivors.map(listed).join(', ')}`]),
-    ...(snapshot === undefined ? [] : [`newest snapshot: ${described(snapshot)}`]),
-  ];
+  const held = heldIn(s);
   if (held.length === 0) return undefined;
   if (best !== undefined && (snapshot === undefined || best.revision >= snapshot.revision)) {
     const more =

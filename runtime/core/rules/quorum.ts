@@ -1,7 +1,7 @@
 /** Clusters without a quorum, and the budget that keeps evictions from making one. */
 
 import { incarnationName } from '../../../api/names.ts';
-import { advice, adviceOnPlace, type Consent, consentOf } from '../consent.ts';
+import { advice, adviceOnPlace, type Consent, consentOf, heldIn } from '../consent.ts';
 import { majority, type Situation } from '../situation.ts';
 import type { Step } from '../steps.ts';
 import { lastSeenOf } from '../survivors.ts';
@@ -57,6 +57,18 @@ export const dataLost: Rule = {
 export const refusedToStart = (s: Situation): Step | undefined =>
   refusedSpec(s.held.filter((slot) => slot.pod === undefined && !slot.member.deleting));
 
+/** Starting again needs nobody's consent and takes seconds; on a busy node, some tens of them. */
+const COMING_BACK_MS = 60_000;
+
+const ENOUGH_LEFT = 'a majority is still there and may serve again by itself';
+
+/** Whether the loss may still end by itself: enough members have their data, and had less time than a start may take. */
+const mayEndByItself = (s: Situation, voters: number): boolean => {
+  const since = s.quorum?.status.loss?.since;
+  if (since !== undefined && s.seen.now - Date.parse(since) >= COMING_BACK_MS) return false;
+  return s.held.filter((slot) => !isDataless(slot)).length >= majority(voters);
+};
+
 export const quorumLost: Rule = {
   name: 'quorum lost',
   answer: (s) => {
@@ -81,7 +93,9 @@ export const quorumLost: Rule = {
     if (consent.is === 'refused') {
       return { do: 'AskHuman', reason: 'RecoveryRefused', message: `${lost}; ${consent.why}` };
     }
-    const way = advice(s);
+    // Whoever reads how to give data up while members are merely starting might do it.
+    const advised = advice(s);
+    const way = advised !== undefined && mayEndByItself(s, voters) ? [...heldIn(s), ENOUGH_LEFT].join('; ') : advised;
     return wait('QuorumLost', way === undefined ? lost : `${lost}; ${way}`, RETRY_MS);
   },
 };

@@ -262,7 +262,11 @@ describe('a cluster that is lost', { skip }, () => {
       const { message = '' } = await condition(
         () => claimIn(place, 'demo'),
         'Available',
-        { status: 'False', reason: ['AllDataLost', 'QuorumLost'], words: /newest snapshot: first at revision/ },
+        {
+          status: 'False',
+          reason: ['AllDataLost', 'QuorumLost'],
+          words: /newest snapshot: first at revision .*recovery: \{/,
+        },
         { deadlineMs: 120_000 },
       );
       const edited = performance.now();

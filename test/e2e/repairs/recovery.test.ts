@@ -48,7 +48,7 @@ describe('quorum lost for good', { skip }, () => {
       const { message = '' } = await condition(() => claimIn(place, 'demo'), 'Available', {
         status: 'False',
         reason: 'QuorumLost',
-        words: /survivors: demo-2 at revision/,
+        words: /survivors: demo-2 at revision .*recovery: \{/,
       });
       t.diagnostic(`Available: ${message}`);
       const survivor = await podOf(place, 'demo-2');
