@@ -63,7 +63,9 @@ const proven = async (key: string, manifest: SnapshotManifest): Promise<ProofRep
       .replaceAll('/proof/work', work)
       .replaceAll(':2379', `:${client}`)
       .replaceAll(':2380', `:${peer}`)
-      .replace('/usr/local/bin/etcd', join(programs, 'etcd'));
+      .replace('/usr/local/bin/etcd', join(programs, 'etcd'))
+      .replace('/usr/local/bin/node', process.execPath)
+      .replace('/opt/etcd-operator/lib/agent.mjs', join(root, 'runtime/agent/main.ts'));
   const { initContainers = [], containers = [] } = job.spec?.template.spec ?? {};
   const wordsOf = (name: string): string[] =>
     ([...initContainers, ...containers].find((one: Container) => one.name === name)?.command ?? []).map(here);
@@ -76,8 +78,8 @@ const proven = async (key: string, manifest: SnapshotManifest): Promise<ProofRep
   await once(sidecar, 'spawn');
   const report = join(work, 'termination-log');
   try {
-    const [, , ...compare] = wordsOf(COMPARE);
-    await run(process.execPath, [join(root, 'runtime/agent/main.ts'), ...compare], {
+    const [node = '', ...compare] = wordsOf(COMPARE);
+    await run(node, compare, {
       PATH: process.env.PATH ?? '',
       ETCD_OPERATOR_TERMINATION_LOG: report,
     });
