@@ -41,7 +41,7 @@ export interface EtcdRestoreClusterRef {
   name: string;
 }
 /**
- * An EtcdSnapshot of the namespace that is complete. The stored data must be what its status says.
+ * An EtcdSnapshot of the namespace that is complete. The stored data must be what its status says. It is read by the keys that it was encrypted from, or by those of encryption beside it.
  */
 export interface EtcdRestoreSourceSnapshotRef {
   /**
@@ -144,7 +144,7 @@ export interface EtcdRestoreSourceEncryption {
  */
 export interface EtcdRestoreSource {
   /**
-   * An EtcdSnapshot of the namespace that is complete. The stored data must be what its status says.
+   * An EtcdSnapshot of the namespace that is complete. The stored data must be what its status says. It is read by the keys that it was encrypted from, or by those of encryption beside it.
    */
   snapshotRef?: EtcdRestoreSourceSnapshotRef;
   /**

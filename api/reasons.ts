@@ -172,7 +172,9 @@ export const REASONS = {
   SnapshotTooNew: 'The snapshot is of a newer etcd than is to start on it. Set spec.version as the message says.',
   SnapshotFailed: 'The snapshot failed. Read the message, mend the cause, and make another EtcdSnapshot.',
   SnapshotKeyMissing:
-    'The snapshot is encrypted with a key that the source does not name or its Secret does not hold, or not encrypted though it names one. Correct encryption as the message says.',
+    'The snapshot is encrypted with a key that the source does not name or its Secret does not hold. Name the Secret, or put the key into it, as the message says.',
+  SnapshotNotEncrypted:
+    'The source names a Secret with keys, and the snapshot is not encrypted. Take encryption out of the source; where the snapshot was stored encrypted, it was exchanged: name or take another one.',
   SnapshotKeyUnusable:
     'The Secret with the encryption keys is not there or holds no usable key. Correct it as the message says; an EtcdSnapshot that failed is not tried again: make another.',
   SnapshotDamaged:

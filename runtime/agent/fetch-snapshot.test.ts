@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -113,6 +113,17 @@ describe('a snapshot that is fetched to be restored', () => {
     }
   });
 
+  test('is found only by its exact key: what is beside or above it is named as such', async () => {
+    const key = await stored(database(3));
+    const found = async (subPath: string): Promise<string> => (await fetched(subPath)).error ?? 'no error';
+    await mkdir(join(folder, 'team-a'));
+    for (const wrong of ['team-a', 'team-a/', `${key}/x`, `pvc://backups/${key}`]) {
+      assert.match(await found(wrong), /NotFound: .*its exact key or path, as status.artifact.uri/, wrong);
+    }
+    assert.match(await found(manifestKey(key)), /NotFound: .* is a manifest; name the snapshot itself, \d+\.db/);
+    assert.match(await found('../x.db'), /Refused: .*outside the volume/);
+  });
+
   test('is refused where it is another one than its EtcdSnapshot recorded, though manifest and data agree', async () => {
     const key = await stored(database(4));
     const { error, left } = await fetched(key, '3.6.16', { sha256: 'b'.repeat(64) });
@@ -181,8 +192,8 @@ describe('a snapshot that is fetched to be restored', () => {
       await copyFile(join(folder, manifestKey(other)), join(folder, manifestKey(exchanged)));
       // Whoever may write to the bucket may write manifests, too: all of these fit theirs.
       const cases: [string, string, SnapshotKeys | undefined, RegExp][] = [
-        ['no key', other, undefined, /encrypted with key [0-9a-f]{16}: name the Secret/],
-        ['another key', other, ring(newKey()), /encrypted with key [0-9a-f]{16}, and/],
+        ['no key', other, undefined, /SnapshotKeyMissing: .*encrypted with key [0-9a-f]{16}: name the Secret/],
+        ['another key', other, ring(newKey()), /SnapshotKeyMissing: .*encrypted with key [0-9a-f]{16}, and/],
         ['one bit', await storedEncrypted(database(20), key, { alter: flip }), ring(key), /altered, cut or exchanged/],
         [
           'cut short',
@@ -190,7 +201,18 @@ describe('a snapshot that is fetched to be restored', () => {
           ring(key),
           /altered, cut or exchanged/,
         ],
-        ['not encrypted', await stored(database(20)), ring(key), /it is not encrypted/],
+        [
+          'not encrypted',
+          await stored(database(20)),
+          ring(key),
+          /SnapshotNotEncrypted: .*take encryption out of the source/,
+        ],
+        [
+          'not encrypted any more',
+          await stored(database(20), { encryption: { keyID: key.id } }),
+          ring(key),
+          /SnapshotDamaged: .*its manifest says that it is, .* exchanged/,
+        ],
         ['another snapshot with its manifest', exchanged, ring(key), /exchanged or renamed/],
       ];
       for (const [what, name, keys, words] of cases) {

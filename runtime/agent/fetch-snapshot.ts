@@ -3,7 +3,13 @@ import { mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compareMinors } from '../../api/upgrade-path.ts';
 import { RESTORE_ORDER } from '../core/seeding.ts';
-import { fileNameOf, ManifestUnreadable, manifestKey, type SnapshotManifest } from '../core/snapshots/manifest.ts';
+import {
+  fileNameOf,
+  keyOfManifest,
+  ManifestUnreadable,
+  manifestKey,
+  type SnapshotManifest,
+} from '../core/snapshots/manifest.ts';
 import { keyIn, type StoreLocation } from '../core/snapshots/store-access.ts';
 import { type SnapshotStore, StoreFault } from '../ports/snapshot-store.ts';
 import { digested } from './digested.ts';
@@ -29,6 +35,7 @@ type Cause =
   | 'SnapshotTooNew'
   | 'SnapshotNotOpened'
   | 'SnapshotKeyMissing'
+  | 'SnapshotNotEncrypted'
   | 'SnapshotKeyUnusable'
   | 'VolumeTooSmall'
   | 'NotFound'
@@ -75,7 +82,11 @@ const absence = async (store: SnapshotStore, key: string): Promise<StoreFault> =
     if (!(error instanceof StoreFault)) throw error;
     if (error.reason !== 'NotFound') return error;
   }
-  return new StoreFault('NotFound', `restore ${store.uri(key)}`, 'there is no such object');
+  return new StoreFault(
+    'NotFound',
+    `restore ${store.uri(key)}`,
+    'there is no such object; what is named has to be its exact key or path, as status.artifact.uri of its EtcdSnapshot has it after the bucket or volume',
+  );
 };
 
 /** Throws {@link Unrestorable} or a {@link StoreFault}; nothing bears the name `snapshot.db` before all of it was checked. */
@@ -94,6 +105,10 @@ export const fetchSnapshot = async (
   const key = keyIn(order.source);
   if (key === undefined || key === '')
     throw new Unrestorable('NotFound', 'the source names no object; give its exact key or path');
+  const database = keyOfManifest(key);
+  if (database !== undefined) {
+    throw new Unrestorable('NotFound', `${store.uri(key)} is a manifest; name the snapshot itself, ${database}`);
+  }
   await mkdir(work, { recursive: true, mode: 0o700 });
   await rm(join(work, 'restored'), { recursive: true, force: true });
   await rm(join(work, 'opened'), { recursive: true, force: true });
@@ -135,8 +150,15 @@ export const fetchSnapshot = async (
     ['its EtcdSnapshot', order.sha256],
   ] as const;
   const object = digested(store.read(key));
-  const database = keys === undefined ? object.bytes : unsealed(object.bytes, { keys, name: fileNameOf(key) });
-  const saved = await saveDatabase(database, join(work, 'snapshot.db'), () => {
+  const plain = keys === undefined ? object.bytes : unsealed(object.bytes, { keys, name: fileNameOf(key) });
+  const reasonOf = (error: unknown): Cause | undefined => {
+    if (error instanceof DatabaseDamaged || error instanceof SealBroken) return 'SnapshotDamaged';
+    if (error instanceof KeyMissing) return 'SnapshotKeyMissing';
+    if (!(error instanceof NotSealed)) return undefined;
+    // Whoever wrote that it is encrypted did not store what lies there now.
+    return manifest?.encryption === undefined ? 'SnapshotNotEncrypted' : 'SnapshotDamaged';
+  };
+  const saved = await saveDatabase(plain, join(work, 'snapshot.db'), () => {
     const { sha256 } = object.summary();
     for (const [who, promised] of promises) {
       if (promised === undefined || promised === sha256) continue;
@@ -146,14 +168,13 @@ export const fetchSnapshot = async (
       );
     }
   }).catch((error: unknown) => {
-    const reason =
-      error instanceof DatabaseDamaged || error instanceof SealBroken
-        ? 'SnapshotDamaged'
-        : error instanceof KeyMissing || error instanceof NotSealed
-          ? 'SnapshotKeyMissing'
-          : undefined;
+    const reason = reasonOf(error);
     if (reason === undefined) throw error;
-    throw new Unrestorable(reason, `${store.uri(key)}: ${(error as Error).message}`);
+    const words =
+      error instanceof NotSealed && reason === 'SnapshotDamaged'
+        ? `it is not encrypted, and its manifest says that it is, with key ${manifest?.encryption?.keyID}: it was exchanged; take another snapshot`
+        : (error as Error).message;
+    throw new Unrestorable(reason, `${store.uri(key)}: ${words}`);
   });
   return {
     revision: manifest?.revision ?? '0',

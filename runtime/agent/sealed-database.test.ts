@@ -139,8 +139,9 @@ describe('an encrypted database', () => {
   });
 
   test('is told from one that is not encrypted', async () => {
-    for (const bytes of [Buffer.alloc(0), Buffer.from('etcd-op'), randomBytes(4_096)]) {
-      await assert.rejects(open(bytes), NotSealed);
+    await assert.rejects(open(randomBytes(4_096)), NotSealed);
+    for (const bytes of [Buffer.alloc(0), Buffer.from('etcd-op')]) {
+      await assert.rejects(open(bytes), (error) => error instanceof SealBroken && /too short/.test(error.message));
     }
     const endless = Buffer.concat([Buffer.from('etcd-operator.cozystack.io/sealed/v1\n'), Buffer.alloc(10_000, 'x')]);
     await assert.rejects(open(endless), /no end/);

@@ -95,7 +95,9 @@ const readHeader = async (source: AsyncIterator<Uint8Array>): Promise<{ header: 
   for (;;) {
     const magic = Math.min(seen.length, MAGIC.length);
     if (seen.toString('latin1', 0, magic) !== MAGIC.slice(0, magic)) {
-      throw new NotSealed('it is not encrypted, though a key is named for it: leave encryption out if that is meant');
+      throw new NotSealed(
+        'it is not encrypted, and encryption.keySecretRef names keys for it: take encryption out of the source if that is the snapshot you mean; if it was stored encrypted, it was exchanged',
+      );
     }
     const end = seen.indexOf(0x0a, MAGIC.length);
     if (end >= 0) return { header: headerOf(seen.subarray(0, end + 1)), rest: seen.subarray(end + 1) };
@@ -103,7 +105,7 @@ const readHeader = async (source: AsyncIterator<Uint8Array>): Promise<{ header: 
     const next = await source.next();
     if (next.done === true) {
       throw seen.length < MAGIC.length
-        ? new NotSealed('it is too short to be an encrypted database')
+        ? new SealBroken('it is too short to be a database, encrypted or not: name another object')
         : new SealBroken('it ends within its header: it was cut');
     }
     seen = Buffer.concat([seen, next.value]);

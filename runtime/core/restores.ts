@@ -63,7 +63,8 @@ export const sourceOf = (
   const found = knownSnapshot(snapshot);
   if (found === undefined) return unknown('is not complete yet', false);
   const { location, uri, sha256 } = found;
-  return { is: 'known', location, uri, sha256 };
+  // The keys may lie in another Secret by now than the one that it was encrypted from.
+  return { is: 'known', location: encryption === undefined ? location : { ...location, encryption }, uri, sha256 };
 };
 
 export type Hindrance = {

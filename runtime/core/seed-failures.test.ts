@@ -12,6 +12,8 @@ describe('why a volume could not be filled', () => {
       ['fetch ended with 1: SnapshotDamaged: s3://b/k has SHA-256 …', 'SnapshotDamaged'],
       ['fetch ended with 1: SnapshotTooNew: s3://b/k was taken from etcd 3.7.1', 'SnapshotTooNew'],
       ['fetch ended with 1: SnapshotKeyMissing: s3://b/k is encrypted with key 1f', 'SnapshotKeyMissing'],
+      ['fetch ended with 1: SnapshotNotEncrypted: s3://b/k: it is not encrypted', 'SnapshotNotEncrypted'],
+      ['fetch ended with 1: ENOSPC: no space left on device, write', 'VolumeFull'],
       ['fetch ended with 1: SnapshotKeyUnusable: the Secret keys holds none', 'SnapshotKeyUnusable'],
       ['fetch ended with 1: VolumeTooSmall: the new volume has 1 bytes free', 'VolumeFull'],
       ['restore ended with 137: OOMKilled: it needed more memory than 256Mi', 'OutOfMemory'],

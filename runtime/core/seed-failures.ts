@@ -13,11 +13,14 @@ const SAID: Readonly<Record<string, Reason>> = {
   SnapshotDamaged: 'SnapshotDamaged',
   SnapshotTooNew: 'SnapshotTooNew',
   SnapshotKeyMissing: 'SnapshotKeyMissing',
+  SnapshotNotEncrypted: 'SnapshotNotEncrypted',
   SnapshotKeyUnusable: 'SnapshotKeyUnusable',
   SnapshotNotOpened: 'SnapshotNotOpened',
   AuthCredentialsRejected: 'AuthCredentialsRejected',
   AuthRequiredNotConfigured: 'AuthRequiredNotConfigured',
   VolumeTooSmall: 'VolumeFull',
+  // Of the new volume, on which it works: a store is only read.
+  ENOSPC: 'VolumeFull',
 };
 
 /** `step ended with 1: Word: …`, as it is read off the Pod. */

@@ -72,7 +72,8 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
     stat(path).then(
       () => true,
       (error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return false;
+        // The latter where what should be a folder is a file.
+        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false;
         throw error;
       },
     );
@@ -123,6 +124,8 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
 
   async function* read(key: string, call?: StoreCall): AsyncGenerator<Uint8Array, void, undefined> {
     const doing = `read ${key}`;
+    // A folder can be opened, and says only when it is read that it has no bytes.
+    if ((await find(key)) === undefined) throw new StoreFault('NotFound', doing, 'there is no such file');
     const file = await inTime(doing, () => open(place(key), 'r'));
     try {
       for (;;) {
@@ -141,7 +144,10 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
     inTime(`look for ${key}`, async () => {
       const path = place(key);
       if (!(await exists(path))) return undefined;
-      const { size, mtimeMs } = await stat(path, { bigint: false });
+      const info = await stat(path);
+      // As in a bucket: what others lie below is no object.
+      if (info.isDirectory()) return undefined;
+      const { size, mtimeMs } = info;
       return { key, sizeBytes: BigInt(size), modified: mtimeMs, owner: await ownerOf(path) };
     });
 

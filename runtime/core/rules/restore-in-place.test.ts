@@ -235,6 +235,13 @@ describe('a restore in place', () => {
       location: { encryption: { keySecretRef: { name: 'keys' } } },
     } as const;
     assert.equal(failing(sealed, [asked({ source })]).do, 'DeletePods', 'the Secret can be given that key');
+    const plain = 'fetch ended with 1: SnapshotNotEncrypted: it is not encrypted';
+    const given = failing(plain, [asked({ source })]);
+    assert.equal(
+      given.do === 'GiveUpRestore' ? given.reason : given.do,
+      'SnapshotNotEncrypted',
+      'no Secret mends that',
+    );
   });
 
   it('is not begun above revisions that could have been given out since', () => {

@@ -30,6 +30,7 @@ const FINAL: readonly Reason[] = [
   'SnapshotTooNew',
   'SnapshotMissing',
   'SnapshotNotOpened',
+  'SnapshotNotEncrypted',
   'AuthCredentialsRejected',
   'AuthRequiredNotConfigured',
   'VolumeFull',

@@ -71,6 +71,8 @@ const wordsOf = ({ slot: { member } }: Restore, location: StoreLocation): SeedWo
   reason: 'Restoring',
   filling: `${locationName(location)} is brought onto the volume of ${member.name}`,
   starting: `${member.name} starts on what was restored`,
+  failing:
+    'should the source itself be wrong, delete the EtcdCluster and apply it with another one: spec.bootstrap cannot change, and the cluster has not begun yet',
 });
 
 const onLoss = (s: Situation, of: Restore) => anew(s, (why) => giveUp(of, why));

@@ -14,8 +14,9 @@ import { isTerminal, placement, refusedSpec, wasBegun } from './standing.ts';
 
 /** Long enough to read the failed Pod's logs, short enough for a disk or a store that had a bad moment. */
 const SEED_AGAIN_MS = 30_000;
-/** What was read to its end and found to be wrong is wrong the next time as well, and stores charge for what is read. */
+/** What was read and found to be wrong is wrong the next time as well, and stores charge for what is read. */
 const DAMAGED_AGAIN_MS = 600_000;
+const WRONG: readonly Reason[] = ['SnapshotDamaged', 'SnapshotNotEncrypted'];
 
 export type Seeded = { readonly slot: Slot; readonly incarnation: string };
 
@@ -75,7 +76,7 @@ export const filled = (s: Situation, of: Seeded, words: SeedWords, make: Step, o
   const way = words.failing === undefined ? '' : `; ${words.failing}`;
   if (isTerminal(seed)) {
     const reason = seedFailure(trouble);
-    const againMs = reason === 'SnapshotDamaged' ? DAMAGED_AGAIN_MS : SEED_AGAIN_MS;
+    const againMs = WRONG.includes(reason) ? DAMAGED_AGAIN_MS : SEED_AGAIN_MS;
     const why = `Pod ${seed.name}: ${trouble ?? 'it ended without a report'}${way}`;
     return s.seen.now - seed.createdAt < againMs
       ? wait(reason, why, RETRY_MS)

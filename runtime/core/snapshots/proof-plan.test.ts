@@ -99,6 +99,7 @@ describe('the proof of an EtcdSnapshot', () => {
     const cases: [string, string, string, string][] = [
       ['NotFound', 'Failed', 'SnapshotMissing', 'False'],
       ['SnapshotDamaged', 'Failed', 'SnapshotDamaged', 'False'],
+      ['SnapshotNotEncrypted', 'Failed', 'SnapshotDamaged', 'False'],
       ['Different', 'Failed', 'SnapshotDiffers', 'False'],
       ['Unrestorable', 'Failed', 'SnapshotUnrestorable', 'False'],
       ['AccessDenied', 'Blocked', 'StoreAccessDenied', 'Unknown'],

@@ -80,6 +80,8 @@ const verdicts: Record<string, Verdict> = {
   SnapshotDamaged: { result: 'Failed', reason: 'SnapshotDamaged' },
   Different: { result: 'Failed', reason: 'SnapshotDiffers' },
   Unrestorable: { result: 'Failed', reason: 'SnapshotUnrestorable' },
+  // The EtcdSnapshot says that it was stored encrypted.
+  SnapshotNotEncrypted: { result: 'Failed', reason: 'SnapshotDamaged' },
   SnapshotKeyMissing: { result: 'Blocked', reason: 'SnapshotKeyMissing' },
   SnapshotKeyUnusable: { result: 'Blocked', reason: 'SnapshotKeyUnusable' },
   AccessDenied: { result: 'Blocked', reason: 'StoreAccessDenied' },
