@@ -119,15 +119,15 @@ export const REASONS = {
 
   // A person has to decide
   ForeignData:
-    'The data belongs to another cluster. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+    'The data belongs to another cluster. The Pod is stopped and the volume kept. Put the right volume back and let it be tried again: kubectl annotate etcdmember NAME etcd-operator.cozystack.io/retry= ; or delete the EtcdMember to replace the member, which deletes that volume.',
   ForeignIdentity:
-    'The data belongs to another member. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+    'The data belongs to another member. The Pod is stopped and the volume kept. Put the right volume back and let it be tried again: kubectl annotate etcdmember NAME etcd-operator.cozystack.io/retry= ; or delete the EtcdMember to replace the member, which deletes that volume.',
   RevisionTooLow:
-    'The data is older than what this member has acknowledged. The Pod is stopped and the volume kept. Put the right volume back, or delete the EtcdMember to replace the member.',
+    'The data is older than what this member has acknowledged. The Pod is stopped and the volume kept. Put the right volume back and let it be tried again: kubectl annotate etcdmember NAME etcd-operator.cozystack.io/retry= ; or delete the EtcdMember to replace the member, which deletes that volume.',
   OperationUnknown: 'A newer runtime has begun what this one does not know. Bring that runtime back, or report this.',
   MemberListUnknownMember: 'etcd lists a member that no EtcdMember stands for. Find out who added it.',
   ReplacementHeld:
-    'Replacing this member now would cost quorum or data. It happens by itself once the others are healthy.',
+    'Replacing this member now would cost quorum or data. It happens by itself once the others are healthy, and for an only member once replicas was raised.',
   RepairDelayed:
     'The last repair did not help, and the next one comes later. Read the message for the cause and mend that meanwhile.',
   RepairExhausted:

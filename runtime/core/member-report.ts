@@ -8,7 +8,7 @@ import { equalJson } from './equal-json.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import type { SeenPod } from './observed.ts';
 import { fillingLoss, nodeLoss } from './rules/lost-nodes.ts';
-import { isProvenStart, isSpare } from './rules/standing.ts';
+import { isProvenStart, isSpare, refusalRemedy } from './rules/standing.ts';
 import { isLeader, type Situation, type Slot } from './situation.ts';
 
 /** The scheduler and the provisioner need a moment; before that, "not yet" is no trouble. */
@@ -182,7 +182,10 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   if (operation?.kind === 'RestoreInPlace' && pod?.voterRole !== true) {
     return report('Restarting', 'Restoring', 'the data of the cluster is being replaced by that of a snapshot');
   }
-  if (identity.is === 'foreign') return report('Failed', identity.reason, `${identity.why}; its volume is kept`, true);
+  if (identity.is === 'foreign') {
+    const then = memory ? 'its Pod is stopped' : `its volume is kept: ${refusalRemedy(member.name)}`;
+    return report('Failed', identity.reason, `${identity.why}; ${then}`, true);
+  }
   if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod?.deleting !== false) {
     return report('Failed', refused.reason as Reason, refused.message ?? '', true);
   }

@@ -274,6 +274,22 @@ describe('what is said of the cluster', () => {
     );
   });
 
+  it('tells, once it is late, what the runtime waits for behind the sentence for the whole change', () => {
+    const seen = observed(`${three()}\nwant 5`);
+    const first = whole(seen);
+    const later = (ms: number): string =>
+      condition(
+        whole({
+          ...seen,
+          now: seen.now + ms,
+          quorum: seen.quorum === undefined ? undefined : { ...seen.quorum, status: { ...first, phase: 'Pending' } },
+        }),
+        'Progressing',
+      ).message ?? '';
+    assert.doesNotMatch(later(599_000), /Crossplane/, 'each station of a change would be a write');
+    assert.match(later(601_000), /members are added until there are 5; now: waiting for Crossplane/);
+  });
+
   it('moves the time of a transition only with the status value, not with reason or message', () => {
     const seen = observed(three());
     const first = whole(seen);

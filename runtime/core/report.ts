@@ -235,6 +235,25 @@ const waitingFor = (
   return { reason: 'Starting', message: `${serving} of ${replicas} members serve` };
 };
 
+/**
+ * What the runtime itself waits for, where another sentence stands for the whole change. Told once it is late: before that every
+ * station of every change would be a write. A list that cannot be read for a moment, and members that start, are told elsewhere.
+ */
+const heldUpBy = ({ rule, step }: Decision, said: Cause): string =>
+  step.do !== 'Wait' ||
+  rule === 'unknowns' ||
+  rule === 'starting' ||
+  REFUSALS.has(step.reason) ||
+  said.message.includes(step.message)
+    ? ''
+    : `; now: ${step.message}`;
+
+/** A wish that only another wish makes possible: nothing is amiss, so no other condition would tell. */
+const wishHeld = ({ s, decision: { rule, step } }: Picture): Cause | undefined =>
+  rule === 'held' && step.do === 'Wait' && s.held.length === 1
+    ? { reason: step.reason, message: step.message }
+    : undefined;
+
 const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<string, Said> => {
   const { s, decision, fault, replicas, serving, voters, troubles } = picture;
   const { step } = decision;
@@ -301,7 +320,7 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
             ? {
                 status: 'False',
                 reason: 'DeadlineExceeded',
-                message: `it takes longer than progressDeadlineSeconds: ${waiting.message}`,
+                message: `it takes longer than progressDeadlineSeconds: ${waiting.message}${heldUpBy(decision, waiting)}`,
               }
             : { status: 'True', ...waiting };
 
@@ -314,6 +333,7 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
           ? { status: 'True', ...waiting }
           : { status: 'False', reason: phase === 'Paused' ? 'Paused' : 'Settled', message: 'no member is in trouble' };
 
+  const wish = wishHeld(picture);
   const stalled: Said =
     asks !== undefined
       ? { status: 'True', ...asks }
@@ -323,7 +343,9 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
             reason: stuck.said.reason,
             message: `${stuck.name}: ${stuck.said.message}`,
           }
-        : { status: 'False', reason: 'Settled', message: 'nobody has to decide anything' };
+        : wish !== undefined
+          ? { status: 'True', ...wish }
+          : { status: 'False', reason: 'Settled', message: 'nobody has to decide anything' };
 
   return {
     Available: available,

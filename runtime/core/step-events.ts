@@ -49,6 +49,14 @@ export const wordsFor = (step: Step): Words | undefined => {
       };
     case 'StopImpostor':
       return { type: 'Warning', reason: step.reason, message: `${step.why}; its Pod is stopped, its volume is kept` };
+    case 'Retire':
+      return step.keep === true
+        ? {
+            type: 'Warning',
+            reason: 'Replacing',
+            message: `these volumes of ${step.target} are let go of and not deleted, for whoever wants to look into them: ${step.volumes.map(({ name }) => name).join(', ')}`,
+          }
+        : undefined;
     case 'DeletePods':
       return {
         type: 'Normal',

@@ -530,6 +530,30 @@ export const stories: readonly Story[] = [
     },
   },
   {
+    name: 'deletes no data that was refused where the cluster is only made smaller',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      const { name } = stage.podOf(1).metadata;
+      stage.remove(resources.pods, name);
+      stage.away(2_000);
+      await stage.pass(1_000);
+      await foreignData(stage, name);
+      await stage.until(() => stage.member(1).status?.phase === 'Failed' && stage.pods.length === 2, 'it is stopped');
+      stage.edit({ replicas: 2 });
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      assert.equal((await stage.membership())?.members.length, 2, 'it is who goes');
+      const kept = stage.volumes.filter(({ metadata }) => metadata.labels?.[LABELS.retained] === CLUSTER);
+      assert.deepEqual(
+        kept.map(({ metadata }) => [metadata.labels?.[LABELS.member], metadata.labels?.[LABELS.cluster]]),
+        [[`${CLUSTER}-1`, undefined]],
+        'its volume is there, and is nobody’s',
+      );
+      await canaryLives(stage);
+    },
+  },
+  {
     name: 'brings a change of resources to every member, one at a time',
     before: (stage) => formed(stage, {}),
     play: async (stage) => {

@@ -188,6 +188,12 @@ const heal = (w: World): void => {
 /** Waits whose message tells a person what to do, since nothing else helps. */
 const WAITS_FOR_PERSON = new Set<string>(['QuorumLost', 'ForeignData', 'VolumeLost', 'ReplacementHeld']);
 
+/** Whoever has to act reads the conditions, not what was decided last. */
+const isTold = (w: World, reason: string): boolean =>
+  (w.quorum?.status.conditions ?? []).some(
+    (one) => one.reason === reason || (one.status === 'True' && (one.type === 'Degraded' || one.type === 'Stalled')),
+  );
+
 /** Where a fair run may end; undefined: there it may not. */
 const endOf = (w: World, { step, situation }: Decision): string | undefined => {
   if (step.do === 'AskHuman') return `AskHuman ${step.reason}`;
@@ -198,7 +204,7 @@ const endOf = (w: World, { step, situation }: Decision): string | undefined => {
   if (step.do !== 'Wait') return undefined;
   if (w.claim === undefined) return w.pods.length + w.volumes.length === 0 ? 'Gone' : undefined;
   if (step.reason === 'Paused' && w.claim.replicas === 0) return 'Paused';
-  return WAITS_FOR_PERSON.has(step.reason) ? `Wait ${step.reason}` : undefined;
+  return WAITS_FOR_PERSON.has(step.reason) && isTold(w, step.reason) ? `Wait ${step.reason}` : undefined;
 };
 
 /** Longer and longer, since what waits for a time waits for seconds, minutes, or a node's patience. */

@@ -943,7 +943,7 @@ const deletePod = (w: World, { uid }: ObjectName): void => {
   if (pod === undefined) return;
   const volume = w.volumes.find(({ name }) => name === pod.name);
   // A volume that is being deleted lives as long as its Pod.
-  if (pod.phase !== 'Failed' && (pod.memory || volume?.deleting === true))
+  if (volume?.deleting === true || (pod.memory && pod.phase !== 'Failed'))
     guardData(w, volume ?? pod, `Pod ${pod.name}`);
   pod.deleting = true;
 };
@@ -960,12 +960,20 @@ const letGo = (w: World, { uid }: ObjectName): void => {
   w.volumes = w.volumes.filter((one) => one.uid !== uid);
 };
 
+const wasRefused = ({ status }: SimMember): boolean =>
+  status.phase === 'Failed' && (status.conditions ?? []).some(({ reason }) => reason === 'ForeignData');
+
 /** What holds data of a voter that is listed goes only with the claim. */
 const guardData = (w: World, { disk, member: name }: SimPod | SimVolume, what: string): void => {
   const etcd = w.etcd.find(({ id }) => id === disk?.clusterID);
-  if (etcd === undefined || !etcd.served || etcd.foreign || !w.served.includes(etcd.id)) return;
   if (w.namespaceTerminating || w.claim === undefined || w.claim.deleting) return;
-  const owner = w.members.find((member) => member.name === name)?.controllerUID;
+  const keeper = w.members.find((member) => member.name === name);
+  // Told as somebody else's, and nobody gave it up.
+  if (etcd?.foreign === true && what.startsWith('volume ') && keeper?.deleting === false && wasRefused(keeper)) {
+    throw new Violation(`${what} holds data that was refused, and is deleted without a person having asked for it`);
+  }
+  if (etcd === undefined || !etcd.served || etcd.foreign || !w.served.includes(etcd.id)) return;
+  const owner = keeper?.controllerUID;
   const collected = owner !== undefined && owner !== w.claim.uid;
   // Of a cluster that was given up: only when the next one is whole.
   if (w.givenUp.includes(etcd.id)) {
@@ -1720,8 +1728,15 @@ export const volumeOf = (w: World, member: string): SimVolume | undefined =>
   w.volumes.filter((volume) => volume.member === member && !volume.deleting).at(-1);
 
 /** The container ends and starts again; what happens to its disk meanwhile is the caller's business. */
-export const restartContainer = (w: World, member: string): void => {
-  const pod = podOf(w, member);
+export const restartContainer = (w: World, member: string): void => endContainer(podOf(w, member));
+
+/** Who has the volume mounted, also in a Pod that was asked to go: data does not change under a running etcd. */
+export const endOnVolume = (w: World, member: string): void => {
+  const volume = volumeOf(w, member);
+  endContainer(volume === undefined ? podOf(w, member) : w.pods.find(({ name }) => name === volume.name));
+};
+
+const endContainer = (pod: SimPod | undefined): void => {
   if (pod?.container.running !== true) return;
   // It ran well for long.
   pod.container.failures = 0;

@@ -25,6 +25,7 @@ import {
   deleteClaim,
   diskOf,
   emptyWorld,
+  endOnVolume,
   foreignDisk,
   observe,
   pass,
@@ -373,11 +374,11 @@ export const play = (w: World, directive: string): string => {
     case 'wipe': {
       const volume = volumeOf(w, member);
       if (volume !== undefined) volume.disk = undefined;
-      if (words.has('ended')) restartContainer(w, member);
+      if (words.has('ended')) endOnVolume(w, member);
       return 'ok';
     }
     case 'foreign':
-      if (words.has('ended')) restartContainer(w, member);
+      if (words.has('ended')) endOnVolume(w, member);
       foreignDisk(w, member);
       return 'ok';
     case 'older': {

@@ -6,7 +6,16 @@ import { differing } from './corrupt.ts';
 import { damagedData } from './damaged-data.ts';
 import { lostWithNodes } from './lost-nodes.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
-import { isDataless, isUnwanted, leftovers, livesOnlyIn, refusedSpec, safeWithout, spareInMs } from './standing.ts';
+import {
+  isDataless,
+  isUnwanted,
+  leftovers,
+  livesOnlyIn,
+  refusedSpec,
+  safeWithout,
+  spareInMs,
+  untilTheyVote,
+} from './standing.ts';
 
 /** Left by an operation that was given up: neither the slot's record nor etcd's list knows it. */
 export const strays: Rule = {
@@ -75,7 +84,7 @@ export const replace: Rule = {
     // Pods of a namespace or claim that is being deleted die before its members are marked. Only what is missing may be
     // missing for that reason; everything else is certain without asking.
     const { namespaceTerminating, claim } = s.seen;
-    const missing = isDataless(next.slot) || next.slot.pod?.deleting === true;
+    const missing = isDataless(next.slot) || next.slot.pod?.deleting === true || next.slot.volume?.deleting === true;
     if (missing && !namespaceTerminating.known) {
       return wait('Replacing', `the namespace cannot be read: ${namespaceTerminating.why}`, RETRY_MS);
     }
@@ -155,10 +164,7 @@ export const scale: Rule = {
     }
     if (held.length < want) {
       const unwell = held.filter((slot) => !isHealthyVoter(slot));
-      if (unwell.length > 0) {
-        const names = unwell.map(({ member }) => member.name).join(', ');
-        return wait('Adding', `a member is added once ${names} can vote`, RETRY_MS);
-      }
+      if (unwell.length > 0) return untilTheyVote('a member is added', unwell);
       const free = s.slots.find(
         ({ member, incarnation }) =>
           incarnation === undefined &&

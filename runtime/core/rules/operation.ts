@@ -18,9 +18,12 @@ import {
   isRefused,
   isTerminal,
   leftovers,
+  livesOnlyIn,
   placement,
+  refusalOf,
   refusedSpec,
   safeWithout,
+  untilTheyVote,
   wasBegun,
 } from './standing.ts';
 
@@ -30,7 +33,10 @@ const isBeyondHope = (s: Situation, slot: Slot): boolean => {
   if (!entry.known) return false;
   if ([...lostWithNodes(s), ...damagedData(s), ...differing(s)].some((one) => one.slot === slot && one.safe))
     return true;
-  return (entry.value === undefined || (!entry.value.isLearner && isDataless(slot))) && safeWithout(s, entry.value?.id);
+  // A person gave up on it and it is not well: whoever is added waits for the very member that is to go.
+  const givenUp = (slot.member.deleting || livesOnlyIn(slot)) && !isHealthyVoter(slot) && slot.pod?.ready !== true;
+  const beyond = entry.value === undefined || (!entry.value.isLearner && (isDataless(slot) || givenUp));
+  return beyond && safeWithout(s, entry.value?.id);
 };
 
 const adding = (
@@ -68,8 +74,8 @@ const adding = (
       return end('abandoned');
     }
     // etcd refuses to add anyone while a voter is not connected.
-    const unwell = others.filter((other) => !isHealthyVoter(other)).map(({ member }) => member.name);
-    if (unwell.length > 0) return wait('Adding', `${target} is added once ${unwell.join(', ')} can vote`, RETRY_MS);
+    const unwell = others.filter((other) => !isHealthyVoter(other));
+    if (unwell.length > 0) return untilTheyVote(`${target} is added`, unwell);
     return { do: 'AddLearner', target, peerURL: peerURL(cluster, namespace, own, peerScheme(slot)) };
   }
   // Once it votes the change is made. What may still befall it is for the rules of a running cluster, which need the
@@ -78,17 +84,19 @@ const adding = (
     // Its kubelet finds it ready a second later; the next one need not wait for that, the last one tells that all is done.
     const more = s.held.length < (s.quorum?.spec.replicas ?? 0);
     const admitted = slot?.pod?.voterRole === true && isProvenStart(slot.pod) && isHealthyVoter(slot);
-    const ruined = (of: Slot): boolean => isDataless(of) || isLostWithNode(s, of) || damageOf(of) !== undefined;
+    const ruined = (of: Slot): boolean =>
+      isDataless(of) || livesOnlyIn(of) || isLostWithNode(s, of) || damageOf(of) !== undefined;
     return unwanted || urgent || slot.serving || (more && admitted) || ruined(slot) ? end('joined') : undefined;
   }
 
   const drop: Step = { do: 'RemoveMember', target, memberID: entry.id };
   if (unwanted) return drop;
-  if (isRefused(slot)) return undefined;
   const { pod, volume, memory } = slot;
   // A learner whose data was lost before it could vote is redone, not repaired.
   const begun = wasBegun(slot, incarnation);
   if (begun && (memory ? isPodless(slot) : volume === undefined || volume.deleting)) return drop;
+  // A person is asked about its data. A voter that has to be replaced does not wait for the answer: the volume is kept.
+  if (isRefused(slot)) return urgent ? drop : undefined;
   if (begun && (isLostWithNode(s, slot) || isRuinedLearner(slot))) return drop;
   if (urgent && pod?.container.state !== 'running') return drop;
   // Made anew by the rules for any Pod: what ended, and what cannot start as the claim no longer wants it.
@@ -127,7 +135,8 @@ const adding = (
     if (locking !== undefined) return { do: 'Configure', why: 'it is locked before it votes', pods: [locking] };
     return { do: 'Promote', target, memberID: entry.id };
   }
-  return wait('Adding', `${target} is starting as a learner`, STARTING_RECHECK_MS);
+  const why = slot.identity.is === 'unknown' ? ` (${slot.identity.why})` : '';
+  return wait('Adding', `${target} is starting as a learner${why}`, STARTING_RECHECK_MS);
 };
 
 const removing = (
@@ -158,7 +167,9 @@ const removing = (
   // Asked to end is enough: the next incarnation has other names, and a Pod on a dead node may never be gone.
   const pods = slot === undefined ? [] : leftovers(s, slot.member, slot.member.pods);
   const volumes = slot === undefined ? [] : leftovers(s, slot.member, slot.member.volumes);
-  const keep = isWorthKeeping(operation.cause) && slot?.member.spec.storage.retention === 'Retain';
+  const mayBeLookedAt = isWorthKeeping(operation.cause) && slot?.member.spec.storage.retention === 'Retain';
+  // Somebody else's data, as far as anybody knows. Only whoever deletes the EtcdMember gives it up.
+  const keep = mayBeLookedAt || (slot !== undefined && !slot.member.deleting && refusalOf(slot) !== undefined);
   if (keep && pods.length + volumes.length > 0) {
     return { do: 'Retire', target, pods: pods.map(named), volumes: volumes.map(named), keep };
   }

@@ -1,8 +1,13 @@
 /** Stopping and starting members on data that stays. */
 import { blackoutConfig, nextConfig } from '../member-config.ts';
+import type { SeenMember, SeenPod } from '../observed.ts';
 import type { Placement } from '../steps.ts';
 import { named, RETRY_MS, type Rule, wait } from './rule.ts';
 import { allPods, isPodless, isRefused, isTerminal, placement, refusedSpec } from './standing.ts';
+
+/** A volume that was deleted stays as long as its Pod is there, even one that has ended. */
+const holdsVolume = ({ volumes }: SeenMember, { incarnation }: SeenPod): boolean =>
+  volumes.some((volume) => volume.incarnation === incarnation && volume.deleting);
 
 export const pause: Rule = {
   name: 'pause',
@@ -10,7 +15,7 @@ export const pause: Rule = {
     if (s.latch === undefined || s.quorum?.spec.replicas !== 0) return undefined;
     const [doomed] = s.slots.flatMap(({ member, memory }) =>
       member.pods
-        .filter((pod) => !pod.deleting && !isTerminal(pod))
+        .filter((pod) => !pod.deleting && (!isTerminal(pod) || holdsVolume(member, pod)))
         .filter(({ incarnation }) => !member.volumes.some((kept) => kept.incarnation === incarnation && !kept.deleting))
         .map(({ name }) => ({ name, memory })),
     );

@@ -1,6 +1,6 @@
 /** How a slot stands, in the terms in which the rules speak. Derived, never decided. */
 
-import { hasPeerURL, incarnationName } from '../../../api/names.ts';
+import { ANNOTATIONS, hasPeerURL, incarnationName } from '../../../api/names.ts';
 import type { Reason } from '../../../api/reasons.ts';
 import { etcdMinor, optionProblems } from '../etcd-config.ts';
 import type { MemberConfig } from '../member-config.ts';
@@ -8,7 +8,7 @@ import type { SeenMember, SeenPod, SeenVolume } from '../observed.ts';
 import type { MemoryFill } from '../seeding.ts';
 import { isHealthyVoter, majority, type Situation, type Slot } from '../situation.ts';
 import type { Placement, Step } from '../steps.ts';
-import { named } from './rule.ts';
+import { named, RETRY_MS, wait } from './rule.ts';
 
 export const isTerminal = (pod: SeenPod): boolean => pod.phase === 'Failed' || pod.phase === 'Succeeded';
 
@@ -37,6 +37,24 @@ export const refusalOf = ({ member }: Slot): Reason | undefined =>
 
 export const isRefused = (slot: Slot): boolean => refusalOf(slot) !== undefined && !slot.member.retry;
 
+/** What a person can do about a member whose data was refused. */
+export const refusalRemedy = (member: string): string =>
+  `put the right volume back and annotate EtcdMember ${member} with ${ANNOTATIONS.retry}=, or delete that EtcdMember: then the member is replaced and the refused volume deleted`;
+
+/** etcd takes nobody in while a voter is away. Whose data was refused stays away until a person acts, so the wait asks for that. */
+export const untilTheyVote = (what: string, unwell: readonly Slot[]): Step => {
+  const message = `${what} once ${unwell.map(({ member }) => member.name).join(', ')} can vote`;
+  const refused = unwell.find(isRefused);
+  const reason = refused === undefined ? undefined : refusalOf(refused);
+  return refused === undefined || reason === undefined
+    ? wait('Adding', message, RETRY_MS)
+    : wait(
+        reason,
+        `${message}; the data of ${refused.member.name} was refused: ${refusalRemedy(refused.member.name)}`,
+        RETRY_MS,
+      );
+};
+
 export const isPodless = ({ pod }: Slot): boolean => pod === undefined || isTerminal(pod);
 
 const isVolumeless = ({ volume }: Slot): boolean => volume === undefined || volume.deleting;
@@ -51,9 +69,9 @@ export const isDataless = (slot: Slot): boolean =>
 const isStranded = (slot: Slot): boolean =>
   !slot.memory && slot.pod !== undefined && slot.pod.node === undefined && isVolumeless(slot);
 
-/** Whether the volume was deleted and waits for the Pod to end. */
+/** Whether the volume was deleted and waits for the Pod to go. One that has ended holds it as well, and nothing starts on it again. */
 export const livesOnlyIn = ({ pod, volume }: Slot): boolean =>
-  pod !== undefined && !pod.deleting && !isTerminal(pod) && volume?.deleting === true;
+  pod !== undefined && !pod.deleting && volume?.deleting === true;
 
 /** Whether this container start has been proven. */
 export const isProvenStart = ({ container, verifiedContainer }: SeenPod): boolean =>
