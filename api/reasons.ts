@@ -186,7 +186,8 @@ export const REASONS = {
     'The runtime runs outside a cluster and does not know the image of its Jobs. Give it --agent-image.',
   Scheduled: 'Snapshots are taken at the times of the schedule. Nothing to do.',
   ScheduleSuspended: 'spec.suspend is true: no snapshot is begun. Set it to false to go on.',
-  ScheduleInvalid: 'The schedule or its time zone is not understood. Correct spec.schedule or spec.timeZone.',
+  ScheduleInvalid:
+    'The schedule or its time zone is not understood, or names no time that ever comes. Correct spec.schedule or spec.timeZone of the schedule, in a claim those of spec.backup.',
   BackupFresh: 'There is a good snapshot that is not too old. Nothing to do.',
   BackupPending: 'No snapshot has been taken yet. Wait; if this stays, see the condition Active.',
   BackupFailed: 'The last snapshot failed. Read the message and mend the cause; the next one is taken at its time.',

@@ -42,16 +42,22 @@ describe('the times of a schedule', () => {
     ]);
   });
 
-  test('that never come are none, and what is not understood is told', () => {
-    assert.deepEqual(around('0 0 31 2 *', undefined, '2026-11-30T12:00:00Z'), [undefined, undefined, undefined]);
-    for (const [schedule, zone] of [
-      ['61 * * * *', undefined],
-      ['* * * *', undefined],
-      ['* * * * * *', undefined],
-      ['0 3 * * *', 'Europe/Nowhere'],
+  test('that never come, or are not understood, are told with what to write', () => {
+    for (const [schedule, zone, words] of [
+      [
+        '61 * * * *',
+        undefined,
+        /^schedule "61 \* \* \* \*" is not understood \(Invalid value for minute: 61\): write five/,
+      ],
+      ['* * * *', undefined, /^schedule .* is not understood .*: write five fields/],
+      ['* * * * * *', undefined, /^schedule .* is not understood .*: write five fields/],
+      ['0 3 * * *', 'Europe/Nowhere', /^timeZone "Europe\/Nowhere" is not known: write one like Europe\/Berlin/],
+      ['0 0 31 2 *', undefined, /^schedule "0 0 31 2 \*" names no time that will ever come/],
+      ['2026-01-01T00:00:00', undefined, /names no time that will ever come/],
     ] as const) {
       const times = timesOf(schedule, zone, Date.parse('2026-11-30T12:00:00Z'));
-      assert.ok('invalid' in times && times.invalid.length > 0, `${schedule} ${zone}`);
+      assert.match('invalid' in times ? times.invalid : 'valid', words, `${schedule} ${zone}`);
     }
+    assert.ok('next' in timesOf('0 0 29 2 *', undefined, Date.parse('2026-11-30T12:00:00Z')), 'in 2028');
   });
 });

@@ -60,6 +60,9 @@ export const partBytes = (expected: bigint | undefined): number => {
   return needed <= MIN_PART ? MIN_PART : Math.ceil(needed / MIB) * MIB;
 };
 
+/** What a HEAD is refused with. */
+const WORDLESS: readonly StoreFaultReason[] = ['AccessDenied', 'Refused'];
+
 const byName: Record<string, StoreFaultReason> = {
   NoSuchKey: 'NotFound',
   NotFound: 'NotFound',
@@ -91,6 +94,7 @@ const byName: Record<string, StoreFaultReason> = {
   // Of an archive that must be brought back first, with a 403.
   InvalidObjectState: 'Refused',
   PreconditionFailed: 'Refused',
+  InvalidBucketName: 'Refused',
 };
 
 const isStatus = (error: S3ServiceException, status: number): boolean => error.$metadata.httpStatusCode === status;
@@ -118,6 +122,15 @@ const faultOf = (error: unknown, doing: string): unknown => {
     return new StoreFault(reason, doing, `HTTP ${error.$metadata.httpStatusCode ?? '?'}${words}`, error);
   }
   if (error.name === 'AbortError') return error;
+  const code = 'code' in error ? error.code : undefined;
+  // Node's, of the header with the access key.
+  if (code === 'ERR_INVALID_CHAR') {
+    const words = 'the access key or session token in the Secret has a line break or another character that no key has';
+    return new StoreFault('AccessDenied', doing, words, error);
+  }
+  if (code === 'ERR_INVALID_URL') {
+    return new StoreFault('Refused', doing, 'the endpoint is no URL: write it like https://s3.example.org', error);
+  }
   if ('code' in error || error.name === 'TimeoutError' || '$metadata' in error) {
     // Where a name has several addresses, the error says nothing and those in it speak.
     const words =
@@ -187,8 +200,19 @@ export const createS3Store = (
       };
     } catch (error) {
       if (error instanceof StoreFault && error.reason === 'NotFound') return undefined;
-      throw error;
+      throw await inWords(error, key, call);
     }
+  };
+
+  /** The answer to a HEAD has no body, so that a wrong region and an expired token are a bare 400: a GET says which it is. */
+  const inWords = async (error: unknown, key: string, call: StoreCall | undefined): Promise<unknown> => {
+    if (!(error instanceof StoreFault) || !WORDLESS.includes(error.reason)) return error;
+    try {
+      for await (const _ of read(key, call)) break;
+    } catch (said) {
+      if (said instanceof StoreFault && [...WORDLESS, 'ClockSkew', 'BucketMissing'].includes(said.reason)) return said;
+    }
+    return error;
   };
 
   /** Goes on where a transfer was cut, with the same object or not at all. */

@@ -108,6 +108,10 @@ describe('a schedule', () => {
     assert.equal(stepOf({ spec: { ...seen().spec, suspend: true } }), 'Wait');
     assert.equal(said({ spec: { ...seen().spec, suspend: true } }, 'Active'), 'ScheduleSuspended');
     assert.equal(said({ times: { invalid: 'field 2' } }, 'Active'), 'ScheduleInvalid');
+    const good = [snapshot('nightly-2', 'Complete', '12:00:00')];
+    assert.equal(said({ times: { invalid: 'field 2' }, snapshots: good }, 'BackupHealthy'), 'ScheduleInvalid');
+    const spec = { ...seen().spec, suspend: true };
+    assert.equal(said({ times: { invalid: 'field 2' }, snapshots: good, spec }, 'BackupHealthy'), 'BackupFresh');
     assert.equal(said({ cluster: 'absent' }, 'Active'), 'ClusterNotFound');
     assert.equal(said({ cluster: 'paused' }, 'Active'), 'ClusterPaused');
     assert.equal(said({ cluster: 'silent' }, 'Active'), 'Scheduled');

@@ -171,6 +171,8 @@ const troublesOf = (seen: ScheduleObserved, newest: ScheduledSnapshot | undefine
   }
 
   const rests = spec.suspend === true || seen.cluster === 'paused';
+  // By what would it be told that a snapshot is late? The last good one would pass for fresh for ever.
+  if (!rests && 'invalid' in times) trouble('ScheduleInvalid', times.invalid);
   if (newest === undefined) {
     const [running] = snapshots.filter(isRunning).toSorted(laterFirst);
     const doing = running?.status.conditions?.find(({ type }) => type === 'Ready');
