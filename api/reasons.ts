@@ -105,7 +105,7 @@ export const REASONS = {
   SpaceFragmented:
     'The database file is much larger than what it holds. It is defragmented by itself when the quota is reached.',
   SpaceExhausted:
-    'The database has reached its quota and etcd refuses every write. Delete keys and compact (etcdctl compact --physical), or raise options.quotaBackendBytes. What that frees is given back and the alarm disarmed by itself.',
+    'The database has reached its quota and etcd refuses every write. Delete keys and compact (etcdctl compact --physical) until at most three quarters of the quota are in use, or raise options.quotaBackendBytes. What that frees is given back and the alarm disarmed by itself.',
   CorruptAlarm:
     'etcd has found that data differs between members and refuses every write. Where a majority agrees, the member that differs is replaced and the alarm disarmed by itself. Otherwise find out which data is right, from the hashes in the message, and delete the EtcdMembers that are wrong.',
   CrashLooping: 'etcd ends again and again. The message has its last words.',

@@ -38,6 +38,7 @@ import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/
 import { resources, type Stored } from '../ports/kube.ts';
 import { createDataHashes, type DataHashes } from './data-hashes.ts';
 import type { Dialled } from './dialler.ts';
+import { createFreePages, type FreePages } from './free-pages.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
 import { withShown } from './observe-shown.ts';
 import { strangersOf } from './observe-strangers.ts';
@@ -441,24 +442,32 @@ const seenRestores = ({ caches, clock }: World, cluster: ClusterName): readonly 
     }))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-const hashesOf = new WeakMap<World, DataHashes>();
+type DeeperLooks = { readonly freePages: FreePages; readonly dataHashes: DataHashes };
+const deeperLooksOf = new WeakMap<World, DeeperLooks>();
 
-const withHashes = async <T extends { readonly seen: SeenPod }>(
+/** What costs a member more than an answer, and is asked for only where an alarm gives a reason to. */
+const lookDeeper = async <T extends { readonly seen: SeenPod }>(
   world: World,
   cluster: ClusterName,
   pods: readonly T[],
   signal: AbortSignal,
 ): Promise<readonly T[]> => {
-  const hashes = hashesOf.get(world) ?? createDataHashes(() => world.clock.elapsed());
-  hashesOf.set(world, hashes);
+  const elapsed = (): number => world.clock.elapsed();
+  const looks = deeperLooksOf.get(world) ?? {
+    freePages: createFreePages(elapsed),
+    dataHashes: createDataHashes(elapsed),
+  };
+  deeperLooksOf.set(world, looks);
   const clientOf = ({ name, ip, config, etcd }: SeenPod): EtcdMemberClient | undefined =>
     ip === undefined || !etcd.known ? undefined : world.dialler.client(cluster, { name, ip, config });
-  const seen = await hashes(
-    clusterKey(cluster),
+  const key = clusterKey(cluster);
+  const measured = await looks.freePages(
+    key,
     pods.map((pod) => pod.seen),
     clientOf,
     signal,
   );
+  const seen = await looks.dataHashes(key, measured, clientOf, signal);
   return pods.map((pod, i) => ({ ...pod, seen: seen[i] ?? pod.seen }));
 };
 
@@ -496,7 +505,7 @@ export const observe = async (world: World, cluster: ClusterName, signal: AbortS
       return { volume, seen: await seenVolume(world, volume, asks, signal) };
     }),
   );
-  const pods = await withHashes(world, cluster, answered, signal);
+  const pods = await lookDeeper(world, cluster, answered, signal);
   const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
   const members = caches.members
     .byIndex(key)

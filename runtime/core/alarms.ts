@@ -17,6 +17,13 @@ const alarmsOf = ({ errors }: EtcdMemberStatus): EtcdAlarm[] =>
 export const tellsOfCorruption = ({ etcd }: SeenPod): boolean =>
   etcd.known && alarmsOf(etcd.value).some(({ alarm }) => alarm === 'CORRUPT');
 
+/** A voter at its quota that claims to hold little less than its file is large: it may not have counted yet what was freed. */
+export const mayHideFreePages = ({ etcd }: SeenPod): boolean =>
+  etcd.known &&
+  !etcd.value.isLearner &&
+  etcd.value.dbSizeInUse * 4n > etcd.value.dbSize * 3n &&
+  alarmsOf(etcd.value).some(({ alarm }) => alarm === 'NOSPACE');
+
 /** As the member knows them that has applied most: alarms come and go through the log like keys. */
 export const alarmsIn = ({ held, latch }: Situation): readonly EtcdAlarm[] => {
   const answers = held.flatMap(({ pod }) =>

@@ -356,7 +356,8 @@ export const openStage = ({ tracing }: { readonly tracing?: Tracing } = {}): Sta
           new Proxy(etcd.clients.at(endpoint), {
             get: (target, method: keyof EtcdMemberClient) => {
               const own = target[method];
-              if (typeof own !== 'function') return own;
+              // A stream is no promise; nobody's life depends on one here.
+              if (typeof own !== 'function' || method === 'snapshot') return own;
               return (...given: unknown[]) =>
                 through({ what: method, writes: ETCD_WRITES.has(method) }, () =>
                   (own as (...given: unknown[]) => Promise<unknown>)(...given),

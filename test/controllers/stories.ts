@@ -159,6 +159,24 @@ export const stories: readonly Story[] = [
     },
   },
   {
+    name: 'sees what a compaction freed although etcd, which takes no writes, does not count it by itself',
+    before: (stage) => formed(stage, {}),
+    play: async (stage) => {
+      for (const { metadata } of stage.pods) {
+        stage.etcd.fragment(stage.kubelet.diskOf(metadata.name), 2n << 30n, { counted: false });
+      }
+      const full = stage.member(0).status?.memberID;
+      assert.ok(full);
+      stage.etcd.arm(full, 'NOSPACE');
+      await stage.until(writable, 'clients can write again');
+      await stage.settled();
+    },
+    ends: async (stage) => {
+      await stage.put('after', 'the alarm');
+      await canaryLives(stage);
+    },
+  },
+  {
     name: 'brings every member back after a blackout of all Pods',
     before: (stage) => formed(stage, {}),
     play: async (stage) => {

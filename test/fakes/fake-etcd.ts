@@ -115,8 +115,11 @@ export type FakeEtcd = {
   arm(memberId: MemberId, alarm: EtcdAlarmKind): void;
   /** Makes the data of the disk differ from the others' at the same revision. */
   corrupt(disk: string): void;
-  /** Leaves so many free pages in the database file, as a compaction does. */
-  fragment(disk: string, bytes: bigint): void;
+  /**
+   * Leaves so many free pages in the database file, as a compaction does. `counted: false` is one that nobody waited for while
+   * etcd refuses writes: the member calls them in use until a snapshot makes it commit, or it is defragmented.
+   */
+  fragment(disk: string, bytes: bigint, options?: { readonly counted: boolean }): void;
   enableAuth(clientURL: string, users: Readonly<Record<string, string>>): void;
   disableAuth(clientURL: string): void;
   /** Root's password, where the cluster asks for it. */
@@ -166,6 +169,8 @@ type Data = {
   corrupt: boolean;
   /** Bytes of the file that nothing is in any more, until a defragmentation. */
   freePages: bigint;
+  /** So many of them are called in use. */
+  uncounted?: bigint;
 };
 
 type Process = {
@@ -665,7 +670,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
           ? undefined
           : `${cluster.committed.downgradeTo}.0`,
       dbSize: size + process.data.freePages,
-      dbSizeInUse: size,
+      dbSizeInUse: size + (process.data.uncounted ?? 0n),
       dbSizeQuota: minor(process.version) < 6 ? undefined : 2_147_483_648n,
       raftIndex: leader === undefined ? applied.index : cluster.committed.index,
       raftAppliedIndex: applied.index,
@@ -962,6 +967,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
         perform(change('defragment', call, 60_000), [], (process, refuse) => {
           admit(process, endpoint, { admin: true }, refuse);
           process.data.freePages = 0n;
+          process.data.uncounted = 0n;
         }),
 
       compact: (revision, call) =>
@@ -1001,6 +1007,7 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       snapshot: async function* (call): AsyncGenerator<EtcdSnapshotChunk, void, undefined> {
         const bytes = await perform(read('snapshot', call, 30_000), [], (process, refuse) => {
           admit(process, endpoint, { admin: true, learner: true }, refuse);
+          process.data.uncounted = 0n;
           return database(process.data);
         });
         for (let at = 0; at < bytes.length; at += CHUNK) {
@@ -1214,8 +1221,11 @@ export const createFakeEtcd = (options: FakeEtcdOptions = {}): FakeEtcd => {
       commit(cluster, { alarms: [...cluster.committed.alarms, { memberId, alarm }] });
       settle(cluster);
     },
-    fragment: (disk, bytes) => {
-      for (const data of disks.get(disk)?.values() ?? []) data.freePages += bytes;
+    fragment: (disk, bytes, { counted } = { counted: true }) => {
+      for (const data of disks.get(disk)?.values() ?? []) {
+        data.freePages += bytes;
+        if (!counted) data.uncounted = (data.uncounted ?? 0n) + bytes;
+      }
     },
     corrupt: (disk) => {
       for (const data of disks.get(disk)?.values() ?? []) data.corrupt = true;

@@ -3,6 +3,7 @@
  * until somebody disarms the alarm. Room is made by whoever knows which keys and how much history are needed: the user, or
  * etcd's own compaction where the claim asks for it. Nothing here compacts.
  */
+import type { EtcdAlarm } from '../../ports/etcd.ts';
 import { alarmsIn, bytes, hasRoom, isFragmented, type Space, spaceOf } from '../alarms.ts';
 import { isHealthyVoter, isLeader, type Situation, type Slot } from '../situation.ts';
 import type { Step } from '../steps.ts';
@@ -13,7 +14,7 @@ type Measured = { readonly slot: Slot; readonly space: Space };
 
 /**
  * Voters hold the same keys, so the smallest of their figures counts for all. etcd counts free pages one commit late, and while it
- * refuses writes it commits nothing: after a compaction the others would be called full for ever.
+ * refuses writes it commits nothing more: whoever could not be made to would be called full for ever.
  */
 const counted = (all: readonly Measured[]): readonly Measured[] => {
   const [least] = all.map(({ space }) => space.inUse).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
@@ -57,9 +58,15 @@ const makeRoom = (s: Situation, all: readonly Measured[]): Step | undefined => {
   };
 };
 
+const alarmsOfSpace = (s: Situation): readonly EtcdAlarm[] => alarmsIn(s).filter(({ alarm }) => alarm === 'NOSPACE');
+
+/** In whose name disarming is counted: an alarm that is raised again and again needs a person. None where all have left. */
+const blamed = (s: Situation, all: readonly Measured[]): Slot | undefined =>
+  alarmsOfSpace(s).flatMap(({ memberId }) => all.find(({ slot }) => slot.memberID === memberId)?.slot ?? [])[0];
+
 const disarm = (s: Situation, all: readonly Measured[]): Step | undefined => {
-  const alarms = alarmsIn(s).filter(({ alarm }) => alarm === 'NOSPACE');
-  const [one] = alarms.flatMap(({ memberId }) => all.find(({ slot }) => slot.memberID === memberId)?.slot ?? []);
+  const alarms = alarmsOfSpace(s);
+  const one = blamed(s, all);
   if (one !== undefined && mayRepair(s, one, 'SpaceExhausted').may !== 'begin') return undefined;
   return {
     do: 'Disarm',
@@ -74,24 +81,40 @@ export const space: Rule = {
   name: 'space',
   answer: (s) => {
     if (s.latch === undefined || s.quorum?.status.operation !== undefined) return undefined;
-    if (!alarmsIn(s).some(({ alarm }) => alarm === 'NOSPACE')) return undefined;
+    if (alarmsOfSpace(s).length === 0) return undefined;
     const all = measured(s);
     return all === undefined ? undefined : makeRoom(s, all);
   },
+};
+
+/** What the budget of repairs keeps from being done again now, or from ever being done again. */
+const heldBack = (s: Situation, all: readonly Measured[]): Step | undefined => {
+  const full = all.filter(({ space: of }) => !hasRoom(of));
+  const one = full.length === 0 ? blamed(s, all) : undefined;
+  if (one !== undefined) {
+    return repairHeld(
+      s,
+      one,
+      'SpaceExhausted',
+      'every database had room, writes were allowed, and they filled it again: find what writes so much, or raise options.quotaBackendBytes',
+    );
+  }
+  return full
+    .filter(({ space: of }) => isFragmented(of))
+    .map(({ slot, space: of }) =>
+      repairHeld(s, slot, 'SpaceFragmented', `its database takes ${bytes(of.size)} of ${bytes(of.quota)} again`),
+    )
+    .find((step) => step !== undefined);
 };
 
 /** After everything else that could help: a rollout that raises the quota must not wait for a person. */
 export const spaceExhausted: Rule = {
   name: 'space exhausted',
   answer: (s) => {
-    if (s.latch === undefined || !alarmsIn(s).some(({ alarm }) => alarm === 'NOSPACE')) return undefined;
-    const delayed = (measured(s) ?? [])
-      .filter(({ space: of }) => !hasRoom(of) && isFragmented(of))
-      .map(({ slot, space: of }) =>
-        repairHeld(s, slot, 'SpaceFragmented', `its database takes ${bytes(of.size)} of ${bytes(of.quota)} again`),
-      )
-      .find((step) => step !== undefined);
-    if (delayed !== undefined) return delayed;
+    if (s.latch === undefined || alarmsOfSpace(s).length === 0) return undefined;
+    const all = measured(s) ?? [];
+    const held = heldBack(s, all);
+    if (held !== undefined) return held;
     const said = s.held.flatMap((slot) => {
       const of = spaceOf(slot);
       return of === undefined
@@ -101,7 +124,7 @@ export const spaceExhausted: Rule = {
     return {
       do: 'AskHuman',
       reason: 'SpaceExhausted',
-      message: `etcd refuses writes since a database has reached its quota: ${said.join(', ')}`,
+      message: `etcd refuses writes since a database has reached its quota: ${said.join(', ')}. Delete keys and compact until at most three quarters of the quota are in use, or raise options.quotaBackendBytes`,
     };
   },
 };
