@@ -39,7 +39,9 @@ export const dataLost: Rule = {
     if (s.latch === undefined || s.seen.membership.known) return undefined;
     if (s.slots.length === 0) return wait('Creating', 'waiting for Crossplane to make the EtcdMembers');
     if (!s.held.every(isDataless)) return undefined;
-    const [one] = [...allPods(s), ...allVolumes(s)].filter(({ deleting }) => !deleting);
+    // The Pod of a member without data is known: it has ended, or never ran before its volume went.
+    const known = s.held.flatMap(({ pod }) => (pod === undefined ? [] : [pod.uid]));
+    const [one] = [...allPods(s), ...allVolumes(s)].filter(({ deleting, uid }) => !deleting && !known.includes(uid));
     if (one !== undefined) {
       return wait('ClusterUnreachable', `${one.name} stands in a slot that no record knows it to belong to`, RETRY_MS);
     }
