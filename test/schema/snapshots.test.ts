@@ -71,6 +71,13 @@ describe('EtcdSnapshot', () => {
       await create('EtcdSnapshot', { ...spec, destination: { s3: { ...s3, endpoint: 's3.example.org' } } }),
       /must be a URL/,
     );
+    says(
+      await create('EtcdSnapshot', {
+        ...spec,
+        destination: { s3: { ...s3, endpoint: 'https://me:word@s3.example.org' } },
+      }),
+      /endpoint must not name a user or a password; .* credentialsSecretRef/,
+    );
     says(await create('EtcdSnapshot', spec, 'x'.repeat(59)), /at most 58 characters/);
   });
 
