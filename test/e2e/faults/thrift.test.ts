@@ -14,6 +14,8 @@ const { cluster } = await connected();
 const SETTLED_SECONDS = Number(process.env.ETCD_OPERATOR_SETTLED_SECONDS ?? 60);
 /** Part of one processor for all clusters together, while none of them wants anything. */
 const CPU = 0.01;
+/** Neighbours on the machine only ever add to it: it is looked at again before it counts as spent. */
+const SPELLS = 3;
 
 /** Seconds of processor time of each runtime Pod so far, by its own metrics. */
 const processorSeconds = async (): Promise<Map<string, number>> => {
@@ -30,6 +32,17 @@ const processorSeconds = async (): Promise<Map<string, number>> => {
     return [pod, Number(seconds)];
   };
   return new Map(await Promise.all(names.trim().split(' ').map(read)));
+};
+
+type Share = { readonly pod: string; readonly share: number };
+
+const sharesOver = async (seconds: number): Promise<readonly Share[]> => {
+  const before = await processorSeconds();
+  const began = performance.now();
+  await pause(seconds * 1000);
+  const after = await processorSeconds();
+  const passed = (performance.now() - began) / 1000;
+  return [...after].map(([pod, used]) => ({ pod, share: (used - (before.get(pod) ?? used)) / passed }));
 };
 
 describe('thrift', () => {
@@ -55,18 +68,17 @@ describe('thrift', () => {
       // Crossplane asks again every few seconds until all is settled, and gathered events come a little later.
       await pause(20_000);
       const before = await versionsIn(place);
-      const processorBefore = await processorSeconds();
-      const began = performance.now();
-      await pause(SETTLED_SECONDS * 1000);
+      let shares: readonly Share[] = [];
+      for (let spell = 0; spell < SPELLS && (spell === 0 || shares.some(({ share }) => share >= CPU)); spell += 1) {
+        shares = await sharesOver(SETTLED_SECONDS);
+        for (const { pod, share } of shares) t.diagnostic(`${pod}: ${(share * 100).toFixed(2)} % of a processor`);
+      }
       const after = await versionsIn(place);
-      const seconds = (performance.now() - began) / 1000;
       const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
         (name) => before.get(name) !== after.get(name),
       );
-      assert.deepEqual(changed, [], `objects written within ${SETTLED_SECONDS} s`);
-      for (const [pod, used] of await processorSeconds()) {
-        const share = (used - (processorBefore.get(pod) ?? used)) / seconds;
-        t.diagnostic(`${pod}: ${(share * 100).toFixed(2)} % of a processor`);
+      assert.deepEqual(changed, [], 'objects were written meanwhile');
+      for (const { pod, share } of shares) {
         assert.ok(share < CPU, `${pod} takes ${(share * 100).toFixed(2)} % of a processor`);
       }
     }),
