@@ -5,12 +5,10 @@
 import { tellsOfCorruption } from '../core/alarms.ts';
 import { lastExitOf } from '../core/exit-reasons.ts';
 import { type Fact, known, type SeenPod, unknown, unknownBy } from '../core/observed.ts';
-import type { EtcdHashKv, EtcdMemberClient } from '../ports/etcd.ts';
+import type { EtcdHashKv } from '../ports/etcd.ts';
+import { AGAIN_MS, type DeeperLook, REMEMBERED_MS } from './deeper-look.ts';
 
 const HASH_DEADLINE_MS = 30_000;
-/** Data that does not change is not read again every few seconds while a person thinks about it. */
-const REMEMBERED_MS = 60_000;
-const AGAIN_MS = 10_000;
 
 type Remembered = { readonly until: number; readonly hashes: ReadonlyMap<string, Fact<EtcdHashKv>> };
 
@@ -20,14 +18,7 @@ const runOf = ({ uid, container }: SeenPod): string => `${uid}/${container.id}`;
 const isDoubted = (pods: readonly SeenPod[]): boolean =>
   pods.some((pod) => tellsOfCorruption(pod) || lastExitOf(pod)?.reason === 'DataDiffers');
 
-export type DataHashes = (
-  cluster: string,
-  pods: readonly SeenPod[],
-  clientOf: (pod: SeenPod) => EtcdMemberClient | undefined,
-  signal: AbortSignal,
-) => Promise<readonly SeenPod[]>;
-
-export const createDataHashes = (elapsed: () => number): DataHashes => {
+export const createDataHashes = (elapsed: () => number): DeeperLook => {
   const memory = new Map<string, Remembered>();
   return async (cluster, pods, clientOf, signal) => {
     if (!isDoubted(pods)) {

@@ -6,12 +6,10 @@
 import { mayHideFreePages } from '../core/alarms.ts';
 import { known, type SeenPod } from '../core/observed.ts';
 import type { EtcdMemberClient } from '../ports/etcd.ts';
+import { AGAIN_MS, type DeeperLook, REMEMBERED_MS } from './deeper-look.ts';
 
 /** Of silence; the first piece of a database comes at once. */
 const FIRST_PIECE_MS = 5_000;
-/** Nobody frees space every few seconds, and each look is a line in etcd's log. */
-const REMEMBERED_MS = 60_000;
-const AGAIN_MS = 10_000;
 
 /** Twice: a reader of the database as it was may still be leaving at the first commit, and it keeps the freed pages. */
 const COMMITS = 2;
@@ -22,15 +20,8 @@ const commit = async (client: EtcdMemberClient, signal: AbortSignal): Promise<vo
   }
 };
 
-export type FreePages = (
-  cluster: string,
-  pods: readonly SeenPod[],
-  clientOf: (pod: SeenPod) => EtcdMemberClient | undefined,
-  signal: AbortSignal,
-) => Promise<readonly SeenPod[]>;
-
 /** The same members, with the figures that they have after a commit where that was worth asking for. */
-export const createFreePages = (elapsed: () => number): FreePages => {
+export const createFreePages = (elapsed: () => number): DeeperLook => {
   const nextLook = new Map<string, number>();
   return async (cluster, pods, clientOf, signal) => {
     if (!pods.some(mayHideFreePages)) {

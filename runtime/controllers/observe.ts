@@ -32,13 +32,14 @@ import {
   unknownBy,
 } from '../core/observed.ts';
 import { type SeenRestore, sourceOf } from '../core/restores.ts';
-import { PLACE_STEP, seedOf } from '../core/seeding.ts';
+import { isSeedPod, PLACE_STEP, seedOf } from '../core/seeding.ts';
 import { knownSnapshot } from '../core/snapshots/known-snapshots.ts';
 import { EtcdFault, type EtcdMemberClient, type EtcdMembership } from '../ports/etcd.ts';
 import { resources, type Stored } from '../ports/kube.ts';
-import { createDataHashes, type DataHashes } from './data-hashes.ts';
+import { createDataHashes } from './data-hashes.ts';
+import type { DeeperLook } from './deeper-look.ts';
 import type { Dialled } from './dialler.ts';
-import { createFreePages, type FreePages } from './free-pages.ts';
+import { createFreePages } from './free-pages.ts';
 import { homeOf, hostOf } from './observe-nodes.ts';
 import { withShown } from './observe-shown.ts';
 import { strangersOf } from './observe-strangers.ts';
@@ -199,13 +200,18 @@ export const seenSeed = ({ metadata, spec, status }: Stored<Pod>): SeenSeed | un
   };
 };
 
+/** The scheduler's words where it finds no node. */
+export const unschedulable = ({ status }: Stored<Pod>): string | undefined => {
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  return scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined;
+};
+
 const seenPod = async (world: World, cluster: ClusterName, pod: Stored<Pod>, signal: AbortSignal): Promise<SeenPod> => {
   const { metadata, status } = pod;
   const container = seenContainer(status?.containerStatuses?.find(({ name }) => name === CONTAINER));
   const ip = status?.podIP;
   const config = metadata.annotations?.[ANNOTATIONS.config];
   const condition = (type: string) => status?.conditions?.find((one) => one.type === type);
-  const scheduled = condition('PodScheduled');
   const node = pod.spec?.nodeName;
   const host = node === undefined ? undefined : await hostOf(world, node, signal);
   const deleting = metadata.deletionTimestamp !== undefined || world.deleted.has(metadata.uid);
@@ -223,7 +229,7 @@ const seenPod = async (world: World, cluster: ClusterName, pod: Stored<Pod>, sig
     host,
     ip,
     ready: condition('Ready')?.status === 'True',
-    unschedulable: scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined,
+    unschedulable: unschedulable(pod),
     createdAt: milliseconds(metadata.creationTimestamp) ?? world.clock.now(),
     controllerUID: controllerUID(pod),
     voterRole: metadata.labels?.[LABELS.role] === ROLE_VOTER,
@@ -327,7 +333,7 @@ const seenMember = (
     finalized: metadata.finalizers?.includes(MEMBER_FINALIZER) ?? false,
     firstClaim: metadata.annotations?.[ANNOTATIONS.clusterUID] ?? status?.clusterUID,
     retry: metadata.annotations?.[ANNOTATIONS.retry] !== undefined,
-    claimedPod: spec.resourceRefs?.find(({ kind, name }) => kind === 'Pod' && !name.endsWith('-seed'))?.name,
+    claimedPod: spec.resourceRefs?.find(({ kind, name }) => kind === 'Pod' && !isSeedPod({ name }))?.name,
     spec,
     status: status ?? {},
     templateHash: templateHash(spec),
@@ -442,10 +448,9 @@ const seenRestores = ({ caches, clock }: World, cluster: ClusterName): readonly 
     }))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-type DeeperLooks = { readonly freePages: FreePages; readonly dataHashes: DataHashes };
+type DeeperLooks = { readonly freePages: DeeperLook; readonly dataHashes: DeeperLook };
 const deeperLooksOf = new WeakMap<World, DeeperLooks>();
 
-/** What costs a member more than an answer, and is asked for only where an alarm gives a reason to. */
 const lookDeeper = async <T extends { readonly seen: SeenPod }>(
   world: World,
   cluster: ClusterName,

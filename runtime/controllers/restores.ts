@@ -9,7 +9,7 @@ import { sourceOf } from '../core/restores.ts';
 import { isAway } from '../core/rules/lost-nodes.ts';
 import { isSeedPod, seedPodName } from '../core/seeding.ts';
 import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
-import { seenSeed } from './observe.ts';
+import { seenSeed, unschedulable } from './observe.ts';
 import { hostOf } from './observe-nodes.ts';
 import { mergeTo } from './status-patch.ts';
 import { clusterKey, FIELD_MANAGER, type World } from './world.ts';
@@ -61,9 +61,7 @@ const record = async (
 /** With the scheduler's words where it finds no node: without them the restore would seem to go on. */
 const seedIn = (pod: Stored<Pod>): SeenSeed | undefined => {
   const seen = seenSeed(pod);
-  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
-  const unschedulable = scheduled?.status === 'False' ? scheduled.message : undefined;
-  return seen === undefined ? undefined : { ...seen, trouble: seen.trouble ?? unschedulable };
+  return seen === undefined ? undefined : { ...seen, trouble: seen.trouble ?? unschedulable(pod) };
 };
 
 /** Pods of a cluster whose nodes are away, by the name of their node. */

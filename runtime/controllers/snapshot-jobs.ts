@@ -5,6 +5,7 @@ import type { EtcdSnapshot, EtcdSnapshotStatus } from '../../api/etcdsnapshot.ge
 import type { EtcdSnapshotSchedule } from '../../api/etcdsnapshotschedule.gen.ts';
 import type { SeenJob, SnapshotProgress } from '../core/snapshots/snapshot-plan.ts';
 import { isFault, type Resource, resources, type Stored } from '../ports/kube.ts';
+import { unschedulable } from './observe.ts';
 import { mergeTo } from './status-patch.ts';
 import { type Cache, FIELD_MANAGER, type World } from './world.ts';
 
@@ -46,15 +47,15 @@ export const newestPod = (pods: readonly Stored<Pod>[]): Stored<Pod> | undefined
 /** What Kubernetes calls every start of a Pod. */
 const STARTING = ['ContainerCreating', 'PodInitializing'];
 
-export const waitingOf = ({ status }: Stored<Pod>): string | undefined => {
+export const waitingOf = (pod: Stored<Pod>): string | undefined => {
+  const { status } = pod;
   const waiting = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
     .map(({ state }) => state?.waiting)
     .find((one) => one?.reason !== undefined && !STARTING.includes(one.reason));
   if (waiting !== undefined) {
     return `${waiting.reason}${waiting.message === undefined ? '' : `: ${waiting.message}`}`;
   }
-  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
-  return scheduled?.status === 'False' ? (scheduled.message ?? scheduled.reason) : undefined;
+  return unschedulable(pod);
 };
 
 /** Writes what is not the same already. Fails with a Conflict where somebody else has written in the meantime. */

@@ -7,6 +7,7 @@ import type { EtcdQuorumRecovery } from '../../api/etcdquorum.gen.ts';
 import { hasPeerURL, incarnationName } from '../../api/names.ts';
 import { isLocked } from './member-config.ts';
 import type { SeenPod } from './observed.ts';
+import { isSeedPod, seedOf } from './seeding.ts';
 import { isHealthyVoter, majority, type Situation } from './situation.ts';
 import type { StoredSource } from './snapshots/known-snapshots.ts';
 import { locationName } from './snapshots/store-access.ts';
@@ -304,11 +305,8 @@ const heldByNode =
     thing.deleting &&
     pods.some(
       ({ name, deleting, host }) =>
-        deleting && host !== undefined && host.is !== 'ready' && (name === thing.name || name === `${thing.name}-seed`),
+        deleting && host !== undefined && host.is !== 'ready' && (name === thing.name || name === seedOf(thing.name)),
     );
-
-/** Fills a volume, whoever asked for it: nobody writes through it and nobody counts its vote. */
-const isFilling = ({ name }: Thing): boolean => name.endsWith('-seed');
 
 const WHILE_RECOVERING: readonly Step['do'][] = [
   ...(['Wait', 'AskHuman', 'Teardown', 'LetGo', 'Dismiss', 'Adopt', 'Latch', 'DeletePods', 'BringUp'] as const),
@@ -357,9 +355,9 @@ const recoveredWithConsent: Invariant = {
     }
     if (!WHILE_RECOVERING.includes(step.do)) return `${step.do} while quorum is being recovered`;
     const own = incarnationName(recovering.target ?? '', recovering.incarnation ?? '');
-    const ofRecovery = ({ name }: { readonly name: string }): boolean => name === own || name === `${own}-seed`;
+    const ofRecovery = ({ name }: { readonly name: string }): boolean => name === own || name === seedOf(own);
     const fromStore = recovering.recovery?.location !== undefined;
-    const old = pods.find((pod) => !ofRecovery(pod) && !(fromStore && isFilling(pod) && heldByNode(pods)(pod)));
+    const old = pods.find((pod) => !ofRecovery(pod) && !(fromStore && isSeedPod(pod) && heldByNode(pods)(pod)));
     const unverified = fromStore && recovering.step === 'filling';
     switch (step.do) {
       case 'Fence':
@@ -414,7 +412,7 @@ const restoredOnce: Invariant = {
     const served = s.slots.flatMap(({ member }) => member.pods).find((pod) => pod.verifiedContainer !== undefined);
     if (step.do === 'AbandonRestore') return served === undefined ? undefined : `${served.name} has served clients`;
     const own = incarnationName(operation.target ?? '', operation.incarnation ?? '');
-    const other = things.find(({ name, deleting }) => !deleting && name !== own && name !== `${own}-seed`);
+    const other = things.find(({ name, deleting }) => !deleting && name !== own && name !== seedOf(own));
     if (other !== undefined) return `${other.name} stands beside it`;
     return step.do === 'CompleteRestore' && operation.step !== 'starting' ? 'nothing was restored yet' : undefined;
   },
@@ -502,7 +500,7 @@ const replacedWithConsent: Invariant = {
     const volumes = s.seen.members.flatMap((member) => member.volumes);
     const own = incarnationName(restoring?.target ?? '', restoring?.incarnation ?? '');
     const isOwn = ({ name }: { readonly name: string }): boolean =>
-      restoring !== undefined && (name === own || name === `${own}-seed`);
+      restoring !== undefined && (name === own || name === seedOf(own));
     const consent = (uid: string | undefined): boolean =>
       s.seen.restores?.some((one) => one.uid === uid && !one.deleting && one.clusterID === s.latch) === true;
     if (step.do === 'BeginRestoreInPlace') {
@@ -533,8 +531,7 @@ const replacedWithConsent: Invariant = {
     }
     if (step.do === 'BeginCutOver') {
       const unreachable = pods.find(
-        ({ name, deleting, host }) =>
-          host !== undefined && host.is !== 'ready' && !(deleting && isFilling({ name, deleting })),
+        ({ name, deleting, host }) => host !== undefined && host.is !== 'ready' && !(deleting && isSeedPod({ name })),
       );
       if (unreachable !== undefined) return `${unreachable.name} could not be proven to have ended`;
       if (operation !== undefined) return `${operation.kind} is in flight`;
@@ -550,7 +547,7 @@ const replacedWithConsent: Invariant = {
         : undefined;
     }
     if (!WHILE_REPLACING.includes(step.do)) return `${step.do} while the data is being replaced`;
-    const old = pods.find((pod) => !isOwn(pod) && !(isFilling(pod) && heldByNode(pods)(pod)));
+    const old = pods.find((pod) => !isOwn(pod) && !(isSeedPod(pod) && heldByNode(pods)(pod)));
     switch (step.do) {
       case 'StopReplaced': {
         const restored = step.pods.find(isOwn);

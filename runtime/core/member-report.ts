@@ -8,7 +8,7 @@ import { equalJson } from './equal-json.ts';
 import { exitReasons, lastExitOf } from './exit-reasons.ts';
 import type { SeenPod } from './observed.ts';
 import { fillingLoss, nodeLoss } from './rules/lost-nodes.ts';
-import { isProvenStart, isSpare, refusalRemedy } from './rules/standing.ts';
+import { isPodless, isProvenStart, isSpare, refusalOf, refusalRemedy } from './rules/standing.ts';
 import { isLeader, type Situation, type Slot } from './situation.ts';
 
 /** The scheduler and the provisioner need a moment; before that, "not yet" is no trouble. */
@@ -130,8 +130,6 @@ const startingReport = (s: Situation, slot: Slot, restarting: boolean): MemberRe
   );
 };
 
-const hasEnded = ({ phase }: SeenPod): boolean => phase === 'Failed' || phase === 'Succeeded';
-
 /** What etcd's alarms mean for this member. The words hold still while the numbers move. */
 const alarmReport = (s: Situation, slot: Slot): MemberReport | undefined => {
   const { entry, pod, memberID } = slot;
@@ -175,10 +173,6 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
       ? report('Removed', 'Removed', 'it has left the cluster and its volume is gone')
       : report('Pending', 'Creating', 'nothing has been started in this slot yet');
   }
-  const refused = member.status.conditions?.find(
-    ({ type, reason }) =>
-      type === 'Ready' && (reason === 'ForeignData' || reason === 'ForeignIdentity' || reason === 'RevisionTooLow'),
-  );
   if (operation?.kind === 'RestoreInPlace' && pod?.voterRole !== true) {
     return report('Restarting', 'Restoring', 'the data of the cluster is being replaced by that of a snapshot');
   }
@@ -186,8 +180,10 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
     const then = memory ? 'its Pod is stopped' : `its volume is kept: ${refusalRemedy(member.name)}`;
     return report('Failed', identity.reason, `${identity.why}; ${then}`, true);
   }
-  if (refused !== undefined && member.status.phase === 'Failed' && !member.retry && pod?.deleting !== false) {
-    return report('Failed', refused.reason as Reason, refused.message ?? '', true);
+  const refusal = refusalOf(slot);
+  if (refusal !== undefined && !member.retry && pod?.deleting !== false) {
+    const said = member.status.conditions?.find(({ type }) => type === 'Ready')?.message;
+    return report('Failed', refusal, said ?? '', true);
   }
   if (leaving)
     return report('Leaving', operation.kind === 'ReplaceMember' ? 'Replacing' : 'Leaving', `${operation.kind}`);
@@ -198,7 +194,7 @@ export const memberReport = (s: Situation, slot: Slot): MemberReport => {
   if (slot.serving && !memory && (volume === undefined || volume.deleting)) {
     return report('Voter', 'VolumeLost', 'its volume was deleted: its data ends with its Pod', true);
   }
-  if (s.latch !== undefined && begun && memory && (pod === undefined || hasEnded(pod))) {
+  if (s.latch !== undefined && begun && memory && isPodless(slot)) {
     return report('Failed', 'MemoryLost', 'its Pod is gone and with it its data', true);
   }
   if (s.latch !== undefined && begun && !memory && (volume === undefined || volume.deleting)) {

@@ -15,13 +15,12 @@ import { equalJson } from './equal-json.ts';
 import { type MemberReport, memberReport } from './member-report.ts';
 import type { Decision } from './plan.ts';
 import { isOutdated, isPreparedFor, runningVersions } from './rollout.ts';
+import { REFUSALS } from './rules/standing.ts';
 import { isLeader, majority, type Situation, type Slot } from './situation.ts';
 import { lastSeenOf, snapshotsOf, survivorsOf } from './survivors.ts';
 
 /** Trouble that the API server or the kubelet made for the step that was taken. */
 export type StepFault = { readonly reason: Reason; readonly message: string };
-
-const REFUSALS = new Set<string>(['ForeignData', 'ForeignIdentity', 'RevisionTooLow'] satisfies Reason[]);
 
 /** That members are away is what a lost quorum consists of, and no cause of it that one could mend. */
 const AWAY = new Set<string>(['NodeLost', 'NotAnswering'] satisfies Reason[]);
@@ -243,7 +242,7 @@ const heldUpBy = ({ rule, step }: Decision, said: Cause): string =>
   step.do !== 'Wait' ||
   rule === 'unknowns' ||
   rule === 'starting' ||
-  REFUSALS.has(step.reason) ||
+  REFUSALS.includes(step.reason) ||
   said.message.includes(step.message)
     ? ''
     : `; now: ${step.message}`;
@@ -261,7 +260,7 @@ const saidOf = (picture: Picture, phase: EtcdQuorumStatus['phase']): Record<stri
   const asks = step.do === 'AskHuman' ? { reason: step.reason, message: step.message } : undefined;
   // What cannot come back is replaced without anybody's help, as long as there is a quorum to do it by.
   const stuck = troubles.find(
-    ({ said }) => REFUSALS.has(said.reason) || (phase === 'QuorumLost' && said.phase === 'Failed'),
+    ({ said }) => REFUSALS.includes(said.reason) || (phase === 'QuorumLost' && said.phase === 'Failed'),
   );
   // Crossplane brings a change to the quorum and the members one after the other, and a lower minor to the members only later.
   const behind = s.held.filter(

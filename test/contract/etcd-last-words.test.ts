@@ -9,19 +9,13 @@ import { createEtcdClients } from '../../runtime/adapters/etcd/clients.ts';
 import { type EtcdConfig, etcdConfigFile, everyAddress, lockedConfig } from '../../runtime/core/etcd-config.ts';
 import { classifyExit, type ExitCause } from '../../runtime/core/exit-causes.ts';
 import { memberEtcdVersions } from '../cluster/versions.ts';
-import { type Ended, EtcdWorkbench, freePorts } from './etcd-process.ts';
-import { configOf } from './etcd-real.ts';
+import { type Ended, EtcdWorkbench } from './etcd-process.ts';
+import { configOf, freePlace } from './etcd-real.ts';
 
 const PATIENCE_MS = 20_000;
 
 const configAt = async (bench: EtcdWorkbench, version: string): Promise<EtcdConfig> => {
-  const [peer, client, metrics] = await freePorts(3);
-  const place = {
-    name: 'a',
-    peerURL: `http://127.0.0.1:${peer}`,
-    clientURL: `http://127.0.0.1:${client}`,
-    metricsURL: `http://127.0.0.1:${metrics}`,
-  };
+  const place = await freePlace('a');
   const start = { initialCluster: [place], state: 'new', token: 'last-words' } as const;
   return configOf(version, place, bench.path('a', 'data'), start);
 };

@@ -26,6 +26,17 @@ export const configOf = (version: string, place: Place, dataDir: string, start: 
   };
 };
 
+/** Where a member can run on loopback. */
+export const freePlace = async (name: string): Promise<Place> => {
+  const [peer, client, metrics] = await freePorts(3);
+  return {
+    name,
+    peerURL: `http://127.0.0.1:${peer}`,
+    clientURL: `http://127.0.0.1:${client}`,
+    metricsURL: `http://127.0.0.1:${metrics}`,
+  };
+};
+
 /** Real members of one version, on loopback. */
 export const realEtcd = (version: string): EtcdUnderTest => ({
   title: `etcd ${version}`,
@@ -57,13 +68,7 @@ export const realEtcd = (version: string): EtcdUnderTest => ({
       clients,
       probe: createEtcdHealthProbe(),
       place: async (name) => {
-        const [peer, client, metrics] = await freePorts(3);
-        return {
-          name,
-          peerURL: `http://127.0.0.1:${peer}`,
-          clientURL: `http://127.0.0.1:${client}`,
-          metricsURL: `http://127.0.0.1:${metrics}`,
-        };
+        return freePlace(name);
       },
       run: async (place, start) => {
         const config = configOf(version, place, bench.path(place.name, 'data'), start);

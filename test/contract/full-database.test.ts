@@ -9,8 +9,8 @@ import { etcdConfigFile } from '../../runtime/core/etcd-config.ts';
 import { known, type SeenPod } from '../../runtime/core/observed.ts';
 import { EtcdFault, type EtcdMemberClient } from '../../runtime/ports/etcd.ts';
 import { memberEtcdVersions } from '../cluster/versions.ts';
-import { EtcdWorkbench, freePorts } from './etcd-process.ts';
-import { configOf } from './etcd-real.ts';
+import { EtcdWorkbench } from './etcd-process.ts';
+import { configOf, freePlace } from './etcd-real.ts';
 import { eventually } from './patience.ts';
 
 const MIB = 1n << 20n;
@@ -42,13 +42,7 @@ for (const version of memberEtcdVersions) {
 
     before(async () => {
       bench = await EtcdWorkbench.open();
-      const [peer, port, metrics] = await freePorts(3);
-      const place = {
-        name: 'full',
-        peerURL: `http://127.0.0.1:${peer}`,
-        clientURL: `http://127.0.0.1:${port}`,
-        metricsURL: `http://127.0.0.1:${metrics}`,
-      };
+      const place = await freePlace('full');
       const config = configOf(version, place, bench.path('full', 'data'), {
         state: 'new',
         token: 'full',

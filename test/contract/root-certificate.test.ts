@@ -7,8 +7,8 @@ import { type EtcdTlsFiles, etcdConfigFile } from '../../runtime/core/etcd-confi
 import { type EtcdClients, EtcdFault, type EtcdFaultReason, type EtcdMemberClient } from '../../runtime/ports/etcd.ts';
 import { memberEtcdVersions } from '../cluster/versions.ts';
 import type { Place, Start } from './etcd-lab.ts';
-import { EtcdWorkbench, freePorts } from './etcd-process.ts';
-import { configOf } from './etcd-real.ts';
+import { EtcdWorkbench } from './etcd-process.ts';
+import { configOf, freePlace } from './etcd-real.ts';
 import { eventually } from './patience.ts';
 
 const HOST = 'member.demo.team-a.svc';
@@ -47,13 +47,8 @@ class Secured implements AsyncDisposable {
   }
 
   async place(name: string): Promise<Place> {
-    const [peer, clientPort, metrics] = await freePorts(3);
-    return {
-      name,
-      peerURL: `http://127.0.0.1:${peer}`,
-      clientURL: `https://127.0.0.1:${clientPort}`,
-      metricsURL: `http://127.0.0.1:${metrics}`,
-    };
+    const place = await freePlace(name);
+    return { ...place, clientURL: place.clientURL.replace('http:', 'https:') };
   }
 
   async start(place: Place, members: readonly Place[], state: Start['state']): Promise<void> {

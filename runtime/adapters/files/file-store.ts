@@ -1,4 +1,5 @@
 /** Snapshots as files of a mounted volume. A file is written beside its place, brought to the disk, and renamed. */
+import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
@@ -68,15 +69,18 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
     }
   };
 
-  const exists = async (path: string): Promise<boolean> =>
-    stat(path).then(
-      () => true,
-      (error: NodeJS.ErrnoException) => {
-        // The latter where what should be a folder is a file.
-        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return false;
-        throw error;
-      },
-    );
+  const infoOf = (path: string): Promise<Stats | undefined> =>
+    stat(path).catch((error: NodeJS.ErrnoException) => {
+      // The latter where what should be a folder is a file.
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
+      throw error;
+    });
+
+  /** As in a bucket, a folder is no object: it can be opened, and says only when it is read that it has no bytes. */
+  const fileAt = async (path: string): Promise<Stats | undefined> => {
+    const info = await infoOf(path);
+    return info?.isDirectory() === true ? undefined : info;
+  };
 
   /** One by one: asked for all at once, Node says of a read-only volume that there is no such folder. */
   const makeFolder = async (path: string): Promise<void> => {
@@ -124,9 +128,11 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
 
   async function* read(key: string, call?: StoreCall): AsyncGenerator<Uint8Array, void, undefined> {
     const doing = `read ${key}`;
-    // A folder can be opened, and says only when it is read that it has no bytes.
-    if ((await find(key)) === undefined) throw new StoreFault('NotFound', doing, 'there is no such file');
-    const file = await inTime(doing, () => open(place(key), 'r'));
+    const path = place(key);
+    if ((await inTime(doing, () => fileAt(path))) === undefined) {
+      throw new StoreFault('NotFound', doing, 'there is no such file');
+    }
+    const file = await inTime(doing, () => open(path, 'r'));
     try {
       for (;;) {
         call?.signal?.throwIfAborted();
@@ -143,12 +149,9 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
   const find: SnapshotStore['find'] = (key) =>
     inTime(`look for ${key}`, async () => {
       const path = place(key);
-      if (!(await exists(path))) return undefined;
-      const info = await stat(path);
-      // As in a bucket: what others lie below is no object.
-      if (info.isDirectory()) return undefined;
-      const { size, mtimeMs } = info;
-      return { key, sizeBytes: BigInt(size), modified: mtimeMs, owner: await ownerOf(path) };
+      const info = await fileAt(path);
+      if (info === undefined) return undefined;
+      return { key, sizeBytes: BigInt(info.size), modified: info.mtimeMs, owner: await ownerOf(path) };
     });
 
   return {
@@ -158,7 +161,8 @@ export const createFileStore = ({ root, name }: { readonly root: string; readonl
       inTime(`store ${key}`, async () => {
         const path = place(key);
         const folder = dirname(path);
-        if (!(await exists(root))) throw new StoreFault('BucketMissing', `store ${key}`, `${root} is not mounted`);
+        if ((await infoOf(root)) === undefined)
+          throw new StoreFault('BucketMissing', `store ${key}`, `${root} is not mounted`);
         await makeFolder(folder);
         const present = await find(key);
         if (present !== undefined && present.owner !== owner) {

@@ -25,7 +25,8 @@ const podName = (slot: Slot, incarnation: string): string => incarnationName(slo
 export const wasBegun = (slot: Slot, incarnation: string): boolean =>
   slot.member.claimedPod === podName(slot, incarnation);
 
-const REFUSALS: readonly Reason[] = ['ForeignData', 'ForeignIdentity', 'RevisionTooLow'];
+/** For which data is refused until a person has decided. */
+export const REFUSALS: readonly Reason[] = ['ForeignData', 'ForeignIdentity', 'RevisionTooLow'];
 
 /** Why the data of this slot was refused, if it was: its Pod stays down until a person has decided. */
 export const refusalOf = ({ member }: Slot): Reason | undefined =>
